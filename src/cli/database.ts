@@ -9,6 +9,7 @@ import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import { readId } from '../database/ids.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
+import { extensions } from '../extensions/extensions.ts';
 import { say } from './output.ts';
 
 /** The settings that name the database. */
@@ -17,7 +18,7 @@ type DatabaseLocation = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>;
 /**
  * The settings without UPSTREAM_TOKEN. A shell may still have that for `sync --from`, but without UPSTREAM_URL it is an error.
  */
-export const readDatabaseConfig = () => readConfig({ ...process.env, UPSTREAM_TOKEN: undefined });
+export const readDatabaseConfig = () => readConfig({ ...process.env, UPSTREAM_TOKEN: undefined }, extensions);
 
 /** A database with Prisma's client. */
 type Opened = Pick<ConnectedDatabase, 'pool' | 'sql'> & { readonly client: PrismaClient };

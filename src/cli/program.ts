@@ -7,10 +7,11 @@ import cluster from 'node:cluster';
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
-import { settings } from '../config/config.ts';
+import { settingsOf } from '../config/config.ts';
 import { isSimilar } from '../config/similarNames.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
+import { extensions } from '../extensions/extensions.ts';
 import { UpstreamError } from '../upstream/upstream.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
@@ -57,7 +58,7 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
 
 /** Reports each environment variable whose name is almost that of a setting: it is probably misspelt, and has no effect. */
 function reportSimilarSettings(): void {
-  const known = Object.keys(settings);
+  const known = Object.keys(settingsOf(extensions));
   for (const given of Object.keys(process.env)) {
     if (!process.env[given] || known.includes(given)) continue;
     const meant = known.find((name) => !process.env[name] && isSimilar(given, name));

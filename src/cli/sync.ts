@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { readConfig } from '../config/config.ts';
 import { joinDatabase } from '../database/database.ts';
 import { SetupError } from '../errors.ts';
+import { extensions } from '../extensions/extensions.ts';
 import { countChanges, nextStep, type OnProgress, reportColumns, reportRows } from '../mirror/report.ts';
 import { sync } from '../mirror/sync.ts';
 import { createUpstream } from '../upstream/upstream.ts';
@@ -24,7 +25,10 @@ export const syncCommand = new Command('sync')
   .action(runSync);
 
 async function runSync({ from, full = false, json }: { from?: string; full?: boolean; json?: true }) {
-  const config = readConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
+  const config = readConfig(
+    { ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) },
+    extensions,
+  );
   const { UPSTREAM_URL: base, UPSTREAM_TOKEN: token } = config;
   if (base === undefined) throw new SetupError('Say where the account is, with --from or UPSTREAM_URL.');
   if (token === undefined)

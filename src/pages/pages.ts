@@ -23,6 +23,8 @@ interface PagesOptions {
   readonly database: Pick<Database, 'pool'>;
   readonly feed: Pick<ChangeFeed, 'listening'>;
   readonly mirror?: Pick<MirrorService, 'status'> | undefined;
+  /** Hints for paths that have no page, by path. */
+  readonly missingPages?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
@@ -34,7 +36,7 @@ export function createPages(
   demoTokenFor: DemoTokenFor,
   watch: RunInTurn,
 ): PageHandler {
-  const { config } = options;
+  const { config, missingPages = {} } = options;
   const pages = new Map<string, PageHandler>()
     .set('/', (exchange) => homePage(exchange, config, demoTokenFor(exchange.request)))
     .set('/healthz', () => textResponse(200, 'alive'))
@@ -58,7 +60,7 @@ export function createPages(
     // These have more paths below them.
     const [, parent = path] = /^(\/docs|\/console|\/graphiql)\//.exec(path) ?? [];
     const page = pages.get(parent);
-    if (!page) return textResponse(404, nothingAt(path));
+    if (!page) return textResponse(404, nothingAt(path, missingPages));
     exchange.operation = parent === '/openapi.json' ? '/docs' : parent;
     if (!isRead(exchange)) return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     return page(exchange);
@@ -80,9 +82,8 @@ function onDemand(load: () => Promise<PageHandler>): PageHandler {
 }
 
 /** @param path comes from the client, so the response does not repeat it. */
-function nothingAt(path: string): string {
-  if (path === '/mcp')
-    return 'Not found. The setting MCP, which is off, switches the tools for language models on.';
+function nothingAt(path: string, hints: Readonly<Record<string, string>>): string {
+  if (Object.hasOwn(hints, path)) return `Not found. ${hints[path]}`;
   const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
   const hint = isNearGraphql ? 'GraphQL is at /graphql, without a slash behind it. ' : '';
   return `Not found. ${hint}The home page lists all pages.`;

@@ -3,12 +3,14 @@
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
 import { hostPortText, serverOf } from '../database/connection.ts';
+import type { Line } from '../extensionPoints.ts';
 import { isEverywhere } from '../http/port.ts';
 import { hasGraphiql, hasReferences } from '../pages/links.ts';
 
 export interface Banner {
   readonly url: string;
-  readonly metricsUrl?: string | undefined;
+  /** The entries of extensions. */
+  readonly lines?: readonly Line[] | undefined;
   readonly demoToken?: string | undefined;
   /** Whether anybody has an account in the database. */
   readonly hasUsers: boolean;
@@ -33,20 +35,17 @@ ${config.PERSISTED_OPERATIONS === 'only' ? '' : query}  curl ${url}/api/v1/dtt/t
 }
 
 /** The entries of the list: names and addresses. */
-function entriesOf(
-  config: Config,
-  { url, demoToken, metricsUrl, workers }: Banner,
-): [name: string, what: string][] {
+function entriesOf(config: Config, { url, demoToken, lines = [], workers }: Banner): Line[] {
   const { HOST, WORKERS, DATABASE_URL } = config;
   const everywhere = isEverywhere(HOST) ? `  (listens on every address, HOST ${HOST})` : '';
-  const entries: [string, string | undefined][] = [
+  const entries: (readonly [string, string | undefined])[] = [
     ['Start here', `${url}${everywhere}`],
     ['Console', hasConsole(config) ? `${url}/console` : undefined],
     ['GraphiQL', hasGraphiql(config) ? `${url}/graphql` : undefined],
     ['REST reference', hasReferences(config) ? `${url}/docs` : undefined],
     ['Database', databaseOf(config)],
     ['Token', demoToken && `${demoToken}  (of the demo account)`],
-    ['Metrics', metricsUrl],
+    ...lines,
     ['Workers', workers > 1 ? String(workers) : undefined],
   ];
   if (WORKERS !== workers && DATABASE_URL === undefined)

@@ -9,16 +9,18 @@ import type { Config } from '../config/config.ts';
 import { type FeedChoice, openDatabase, retryWhileInUse } from '../database/database.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import type { ReplicaOptions, Replicas } from '../database/replicas.ts';
+import { createTurns } from '../database/turns.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
-import type { MetricsOptions } from '../extensions/metrics/metrics.ts';
+import type { Metric, MetricValues } from '../extensionPoints.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
-import { openMirrorService } from '../mirror/service.ts';
+import { type MirrorService, openMirrorService } from '../mirror/service.ts';
 import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
 import { release } from '../version.ts';
-import { cacheMaxAge, loadOptionalFeatures } from './options.ts';
+import { loadSchema, openExtensions } from './hooks.ts';
+import { cacheMaxAge } from './options.ts';
 import { createGatewayServer } from './server.ts';
 
 export type Gateway = Awaited<ReturnType<typeof openGateway>>;
@@ -68,9 +70,6 @@ async function openParts(config: Config, logger: Logger, add: Add) {
   const open = () => openDatabase(config, bounds, logMigrations(logger));
   const database = add(await retryWhileInUse(longestLeaving, open));
   const { pool, embedded, sql } = database;
-  const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (collector !== undefined)
-    add((await import('../extensions/tracing/traces.ts')).startTraces(collector, logger));
   const feed = add(await database.openChangeFeed(feedChoice(config, logger)));
   const responseCache = createResponseCache(createViewerVersions(feed), {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
@@ -83,8 +82,20 @@ async function openParts(config: Config, logger: Logger, add: Add) {
   if (replicas) add(replicas);
   const hasDemo = !mirror && (embedded || (config.DEMO_ACCOUNT === 'public' && !cluster.isWorker));
   const demoToken = hasDemo ? await prepareDemo(database, config.DATA_DIR) : undefined;
-  const sources = { pool, responseCache, feed, mirror, replicas };
-  const { metrics, metricsUrl } = await openMetrics(config, sources, add);
+  const turns = createTurns(pool.options.max, config.MAX_WAITING);
+  const hooks = await openExtensions(
+    config,
+    { database, feed, responseCache, turns, logger },
+    ({ close }) => close && add({ close }),
+    [
+      {
+        metrics: [
+          ...(replicas ? metricsOfReplicas(replicas) : []),
+          ...(mirror ? metricsOfMirror(mirror) : []),
+        ],
+      },
+    ],
+  );
   const closing = new AbortController();
   const server = createGatewayServer({
     config,
@@ -92,14 +103,15 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     feed,
     responseCache,
     logger,
-    metrics,
+    turns,
+    hooks,
+    schema: await loadSchema(config),
     demoToken,
     closing: closing.signal,
     mirror,
-    additions: await loadOptionalFeatures(config),
     replicas,
   });
-  const url = await listen(server, config, 'PORT');
+  const url = await listen(server, config, 'PORT', config.PORT);
   add({ close: () => closeServer(server, closing) });
   add(logUnhandledRejections(logger));
   logger.info({ url, release, database: embedded ? 'embedded' : 'server' }, 'serving');
@@ -107,8 +119,8 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     /** Where it listens, such as `http://127.0.0.1:4000`. */
     url,
     database,
-    /** The URL of its metrics, if this process serves them. */
-    metricsUrl,
+    /** Entries of extensions for the text that a start prints. */
+    lines: hooks.lines,
     /** The token of the demo account, where there is one. */
     demoToken,
     /** Whether anybody has an account in the database. */
@@ -170,15 +182,53 @@ async function openStandbys(
   });
 }
 
-/** The modules are loaded only where the settings ask for metrics. */
-async function openMetrics(config: Config, sources: MetricsOptions, add: Add) {
-  if (config.METRICS_PORT === undefined) return {};
-  const { createMetrics, serveMetrics } = await import('../extensions/metrics/metrics.ts');
-  const metrics = createMetrics(sources);
-  // Those of workers are served by the process that started them.
-  if (cluster.isWorker) return { metrics };
-  const { url } = add(await serveMetrics(config, metrics.print));
-  return { metrics, metricsUrl: url };
+export function metricsOfMirror({ figures }: Pick<MirrorService, 'figures'>): readonly Metric[] {
+  return [
+    {
+      name: 'mirror_accounts',
+      help: 'Accounts of the upstream that are looked after',
+      read: () => figures().accounts,
+    },
+    {
+      name: 'mirror_records_skipped',
+      help: 'Records of these accounts that the upstream has and the mirror leaves out',
+      read: () => figures().skipped,
+    },
+    {
+      name: 'upstream_requests_total',
+      help: 'Requests that the upstream got about accounts',
+      read: () => figures().requests,
+    },
+  ];
+}
+
+/** Labels standbys with their addresses, as the settings have them. */
+export function metricsOfReplicas({ figures }: Pick<Replicas, 'figures'>): readonly Metric[] {
+  const standbys = () => figures().standbys;
+  const reads = (): MetricValues => [
+    ['primary', figures().primary],
+    ...standbys().map(({ name, reads }) => [name, reads] as const),
+  ];
+  return [
+    {
+      name: 'database_reads_total',
+      help: 'Statements of requests that read, by the server that they went to: primary, or a standby',
+      read: reads,
+      label: 'server',
+    },
+    {
+      name: 'standby_retries_total',
+      help: 'Statements that failed on a standby, and went to the primary',
+      read: () => figures().retried,
+    },
+    {
+      name: 'standby_up',
+      help: 'Whether the standby is read from (1)',
+      read: () => standbys().map(({ name, isHealthy }) => [name, Number(isHealthy)] as const),
+      label: 'server',
+      aggregator: 'min',
+    },
+  ];
 }
 
 function logFailure(logger: Logger, error: Error): void {

@@ -1,11 +1,13 @@
-/** The options of the HTTP server of a gateway, and its optional features. */
+/** The options of the HTTP server of a gateway. */
 
+import type { GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas.ts';
-import type { Metrics } from '../extensions/metrics/metrics.ts';
+import type { Turns } from '../database/turns.ts';
+import type { Hooks } from '../extensionPoints.ts';
 import type { Timeouts } from '../http/connections.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { MirrorService } from '../mirror/service.ts';
@@ -19,7 +21,8 @@ export interface ServerOptions {
   feed: ChangeFeed;
   responseCache: ResponseCache;
   logger: Logger;
-  metrics?: Metrics | undefined;
+  /** Lets users take turns with their statements. */
+  turns: Turns;
   demoToken: string | undefined;
   /** Aborted when the gateway closes. */
   closing: AbortSignal;
@@ -31,21 +34,10 @@ export interface ServerOptions {
   mostSockets?: number;
   /** Set where the database mirrors accounts. */
   mirror?: MirrorService | undefined;
-  /** The features that only some gateways have. */
-  additions?: Awaited<ReturnType<typeof loadOptionalFeatures>> | undefined;
+  /** The schema of `/graphql`. By default the core's own. */
+  schema?: GraphQLSchema | undefined;
+  /** What extensions do. */
+  hooks?: Hooks;
   /** Set where there are standbys to read from. */
   replicas?: Replicas | undefined;
-}
-
-/** Loads what the settings ask for: the schema of a subgraph for `/graphql`, and the tools at `/mcp`. */
-export async function loadOptionalFeatures({
-  FEDERATION,
-  INTROSPECTION,
-  MCP,
-}: Pick<Config, 'FEDERATION' | 'INTROSPECTION' | 'MCP'>) {
-  const federation = FEDERATION === 'on' ? await import('../extensions/federation/subgraph.ts') : undefined;
-  return {
-    schema: federation?.createSubgraph(INTROSPECTION === 'on'),
-    createMcp: MCP === 'off' ? undefined : (await import('../extensions/mcp/mcp.ts')).createMcp,
-  };
 }

@@ -13,14 +13,15 @@ import {
   type Viewers,
 } from '../auth/viewer.ts';
 import { inTransaction } from '../database/transaction.ts';
-import { createTurns, type RunInTurn, type Turns, withRunner } from '../database/turns.ts';
+import { type RunInTurn, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
+import type { EndpointHook, Hooks, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createWatchViewer } from '../graphql/subscribe.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
-import type { Deadlines, Exchange } from '../http/exchange.ts';
+import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { addressOf, createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isFromLoopback, isMisaddressed, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
@@ -65,7 +66,7 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   const { endpoint } = exchange;
   if (isMisaddressed(exchange.request))
     return errorResponse(endpoint, httpErrors.badRequest, { Connection: 'close' });
-  if (endpoint === 'page' || (endpoint === 'mcp' && !steps.mcp)) return steps.page(exchange);
+  if (endpoint === 'page') return steps.page(exchange);
 
   const early = checkOrigin(steps, exchange);
   if (early) return early;
@@ -82,7 +83,7 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   if (exchange.message && exchange.isOver) return errorResponse(endpoint, httpErrors.internal);
 
   if (endpoint === 'rest' && steps.forward && viewer) return steps.forward(exchange, viewer);
-  if (endpoint === 'mcp' && steps.mcp) return steps.mcp(exchange, viewer);
+  if (typeof endpoint === 'object') return steps.handlerAt(endpoint)(exchange, viewer);
   const reading = (endpoint === 'graphql' ? steps.graphql : steps.rest)(exchange, viewer);
   const task = reading instanceof Promise ? await reading : reading;
   if (isResponse(task)) return task;
@@ -96,7 +97,7 @@ function checkOrigin({ hasGraphiql, cors }: Steps, exchange: Exchange): HttpResp
   // No other page may read GraphiQL: it contains the token of the demo account.
   const isGraphiql = endpoint === 'graphql' && hasGraphiql && asksForPage(exchange);
   const preflight = isGraphiql ? undefined : cors.respond(exchange);
-  return preflight ?? (endpoint === 'mcp' ? cors.rejectPage(exchange, false) : undefined);
+  return preflight ?? (typeof endpoint === 'object' ? cors.rejectPage(exchange, false) : undefined);
 }
 
 async function respondToBatch(
@@ -131,7 +132,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
         mirror?.noteChange(viewerId);
       });
   const runTask = createTaskRunner({ responseCache, positions }, access.shed, onChanged);
-  const handlers = createHandlers(options, viewers, access.turns, outages);
+  const handlers = createHandlers(options, viewers, outages);
   const { proxy } = handlers;
   return {
     ...handlers,
@@ -143,8 +144,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
       (message) => logger.warn(message),
       mirror?.forwarding ? forwardedMethods : usualMethods,
     ),
-    /** Undefined where the settings leave it out. */
-    mcp: options.additions?.createMcp?.({ config, ...handlers, run: createInnerRunner(handlers, runTask) }),
+    handlerAt: createOwnHandlers(options.hooks, { ...handlers, run: createInnerRunner(handlers, runTask) }),
     /** REST in front of an upstream; undefined where there is none. */
     forward:
       proxy &&
@@ -168,6 +168,18 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
   };
 }
 
+/** Makes the handlers of the endpoints of extensions, and returns a function that finds them. */
+function createOwnHandlers({ endpoints = [] }: Hooks = {}, parts: PipelineParts) {
+  const handlers = new Map<OwnEndpoint, ReturnType<EndpointHook['createHandler']>>(
+    endpoints.map((endpoint) => [endpoint, endpoint.createHandler(parts)]),
+  );
+  return (endpoint: OwnEndpoint) => {
+    const handler = handlers.get(endpoint);
+    if (!handler) throw new Error(`${endpoint.name} has no handler`);
+    return handler;
+  };
+}
+
 /** The viewer, null for an anonymous client or an expired token; or the response to a client that is rejected. */
 type Access = { readonly viewer: Viewer | null; readonly hasExpired: boolean } | HttpResponse;
 
@@ -177,14 +189,12 @@ const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
 
 /** The steps that authenticate a request, count it for the rate limit, and reject it while too many wait for the database. */
 function createAccess(
-  { config, database, mirror, metrics }: ServerOptions,
+  { config, database, mirror, turns }: ServerOptions,
   viewers: Viewers,
   deadlines: Deadlines,
 ) {
   const tokens = mirror?.tokens;
   const limitRate = createRateLimits(config, database.embedded ? undefined : database.pool);
-  const turns = createTurns(database.pool.options.max, config.MAX_WAITING);
-  metrics?.watchLoad(turns.figures);
 
   /**
    * Rejects a request that may not begin, and begins the deadline of one that may. Must be called before a request uses the database:
@@ -228,8 +238,6 @@ function createAccess(
   }
 
   return {
-    /** Lets users take turns with their statements. */
-    turns,
     shed,
     count,
     /**
@@ -306,8 +314,8 @@ export function createTaskRunner(
 const longestTrust = 1_000;
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
-function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, { watch, fail }: Outages) {
-  const { config, database, feed, responseCache, mirror, replicas, demoToken } = options;
+function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
+  const { config, database, feed, turns, responseCache, mirror, replicas, demoToken } = options;
   const { validUntil, isValid, hasEnded } = createTokenChecks(viewers, mirror);
   // No change is announced when a token of the upstream ends, so the gateway has to ask the upstream.
   const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
@@ -345,7 +353,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages(options, demoTokenFor, watch),
+    page: createPages({ ...options, missingPages: options.hooks?.missingPages }, demoTokenFor, watch),
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,
@@ -353,7 +361,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
       demoTokenFor,
       isValid,
       hasEnded,
-      schema: options.additions?.schema,
+      schema: options.schema,
     }),
     /** REST in front of an upstream. The response cache has the other half of the memory, for GraphQL. */
     proxy:

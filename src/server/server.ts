@@ -82,19 +82,20 @@ export function createGatewayServer(options: ServerOptions): Server {
 }
 
 function createListener(
-  { logger, metrics }: ServerOptions,
+  { logger, hooks = {} }: ServerOptions,
   deadlines: Deadlines,
   countOutcome: (outcome: Outcome) => void,
 ): ExchangeListener {
   const log = createRequestLog(logger);
   return {
-    began: (exchange) => metrics?.begin(exchange),
+    endpoints: new Map(hooks.endpoints?.map((endpoint) => [endpoint.path, endpoint])),
+    began: (exchange) => hooks.began?.(exchange),
     failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
     ended(outcome) {
       deadlines.end(outcome.exchange);
       countOutcome(outcome);
       log(outcome);
-      metrics?.end(outcome);
+      hooks.ended?.(outcome);
     },
   };
 }

@@ -9,7 +9,7 @@ import { writeSync } from 'node:fs';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { requestSpans, statementSpans } from '../channels.ts';
 import { systemCodeOf } from '../errors.ts';
-import type { Outcome } from '../http/exchange.ts';
+import { nameOfEndpoint, type Outcome } from '../http/exchange.ts';
 
 export function createLogger(level: string, destination: DestinationStream): Logger {
   return pino({ level, serializers: { err: describeError } }, destination);
@@ -134,7 +134,7 @@ export function createRequestLog(logger: Logger): (outcome: Outcome) => void {
     const level = status !== undefined && status >= 500 ? warn : info;
     if (level < logger.levelVal) return;
     const { id, request, endpoint, operation, transport, errorCode, cache } = exchange;
-    let line = `{"level":${level},"time":${Date.now()}${ownFields},"request":${JSON.stringify(id)},"endpoint":"${endpoint}","method":"${request.method ?? ''}"`;
+    let line = `{"level":${level},"time":${Date.now()}${ownFields},"request":${JSON.stringify(id)},"endpoint":"${nameOfEndpoint(endpoint)}","method":"${request.method ?? ''}"`;
     if (transport !== undefined) line += `,"transport":"${transport}"`;
     if (operation !== undefined) line += `,"operation":${JSON.stringify(operation)}`;
     if (status !== undefined) line += `,"status":${status}`;

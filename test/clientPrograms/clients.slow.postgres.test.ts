@@ -4,9 +4,9 @@
  */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { readConfig } from '../support/settings.ts';
 import { createStandIn, type StandIn } from '../support/standIn/standIn.ts';
 import { type Client, createClient, type RecordedResponse } from './client.ts';
 import { createHomeAutomation } from './homeAutomation.ts';

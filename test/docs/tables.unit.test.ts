@@ -2,13 +2,15 @@
 
 import pg from 'pg';
 import { expect, it } from 'vitest';
-import { settings } from '../../src/config/config.ts';
+import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { statusOf } from '../../src/errors.ts';
 import { createMetrics } from '../../src/extensions/metrics/metrics.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { routes } from '../../src/rest/routes.ts';
+import { metricsOfMirror, metricsOfReplicas } from '../../src/server/gateway.ts';
 import { createFakeFeed } from '../support/feed.ts';
+import { settings } from '../support/settings.ts';
 import { readPage, rowsOf } from './markdown.ts';
 
 it('docs/configuration.md lists each setting once, with its description and default', () => {
@@ -44,8 +46,9 @@ it('docs/operations.md lists the metrics with their types and descriptions', asy
   const mirror = { figures: () => ({ accounts: 2, skipped: 3, requests: 5 }) };
   const standby = { name: 'standby1:5432', isHealthy: true, status: 'well', reads: 11, connections: 1 };
   const replicas = { figures: () => ({ primary: 6, retried: 4, standbys: [standby] }) };
-  const metrics = createMetrics({ pool, responseCache, feed, mirror, replicas });
-  metrics.watchLoad({ waiting: 8, rejected: 9 });
+  const turns = createTurns(1, 1);
+  const others = [...metricsOfMirror(mirror), ...metricsOfReplicas(replicas)];
+  const metrics = createMetrics({ pool, responseCache, feed, turns, metrics: others });
   const text = await metrics.print();
   for (const line of [
     'dovetail_mirror_accounts 2',

@@ -3,12 +3,12 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import { readConfig } from '../../src/config/config.ts';
 import { createSql } from '../../src/database/reader/sql.ts';
 import { type MirrorService, openMirrorService } from '../../src/mirror/service.ts';
 import { type Gateway, openGateway } from '../../src/server/gateway.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { ask } from '../support/frontedService.ts';
+import { readConfig } from '../support/settings.ts';
 import { openScene, pathOf, reply, type Scene, shortTiming } from '../support/upstream.ts';
 
 let scene: Scene;

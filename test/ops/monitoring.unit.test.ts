@@ -4,8 +4,8 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { settings } from '../../src/config/config.ts';
 import { readPage, rowsOf } from '../docs/markdown.ts';
+import { settings } from '../support/settings.ts';
 
 const run = promisify(execFile);
 const isInstalled = (program: string) => spawnSync(program, ['--version']).error === undefined;

@@ -5,13 +5,13 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { allLinks } from '../../src/pages/links.ts';
 import { createPages } from '../../src/pages/pages.ts';
 import { release } from '../../src/version.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { readConfig } from '../support/settings.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {

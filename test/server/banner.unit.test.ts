@@ -1,8 +1,8 @@
 /** The text that a start prints. Its commands are run in `serve.slow.test.ts` and `.ci/run`. */
 
 import { describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
 import { type Banner, bannerOf } from '../../src/server/banner.ts';
+import { readConfig } from '../support/settings.ts';
 
 const url = 'http://127.0.0.1:4000';
 const print = (settings: Record<string, string>, banner: Partial<Banner> = {}) =>
@@ -19,7 +19,7 @@ describe('the banner', () => {
     [
       'that it listens on every address, the metrics, and why there is one process',
       { HOST: '::', WORKERS: '4', ...quiet },
-      { demoToken: 'dvt_x', metricsUrl: 'http://[::1]:9464/metrics' },
+      { demoToken: 'dvt_x', lines: [['Metrics', 'http://[::1]:9464/metrics']] },
       [
         '  Start here  http://127.0.0.1:4000  (listens on every address, HOST ::)',
         '  Database    .data (embedded)',

@@ -6,8 +6,8 @@ import { type AddressInfo, Socket } from 'node:net';
 import { ReadableStream } from 'node:stream/web';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { digestOf } from '../../src/auth/tokens.ts';
-import { readConfig } from '../../src/config/config.ts';
 import type { Database } from '../../src/database/database.ts';
+import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { jsonResponse, type StreamedResponse } from '../../src/http/response.ts';
@@ -21,6 +21,7 @@ import { createOperations } from '../../src/server/webSocketAccess.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 import { createFakeFeed } from '../support/feed.ts';
+import { readConfig } from '../support/settings.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 const token = `dvt_${'a'.repeat(43)}`;
@@ -58,14 +59,16 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
     maxBytes: 1_000_000,
     maxAge: 300,
   });
+  const config = readConfig(settings);
   const opened = createGatewayServer({
-    config: readConfig(settings),
+    config,
     // The parts of a database that are used.
     database: { embedded: true, pool, sql } as unknown as Database,
     feed: fake.feed,
     responseCache,
     logger: createLogger('error', { write: (line: string) => log.push(line) }),
     demoToken: undefined,
+    turns: createTurns(10, config.MAX_WAITING),
     closing: new AbortController().signal,
     ...options,
   });

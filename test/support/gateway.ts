@@ -15,10 +15,14 @@ import { type Database, openDatabase } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { openReplicas, type Replicas } from '../../src/database/replicas.ts';
+import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import type { Hooks } from '../../src/extensionPoints.ts';
+import { extensions } from '../../src/extensions/extensions.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
-import { loadOptionalFeatures, type ServerOptions } from '../../src/server/options.ts';
+import { loadSchema, openExtensions } from '../../src/server/hooks.ts';
+import type { ServerOptions } from '../../src/server/options.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
@@ -126,12 +130,15 @@ export async function openTestGateway(
   });
   const closing = new AbortController();
   const parts = {
-    config: readConfig({ ...highLimits, ...options.settings }),
+    config: readConfig({ ...highLimits, ...options.settings }, extensions),
     database,
     feed,
     responseCache,
     logger: createLogger(options.logLevel ?? 'error', { write: (line: string) => log.push(line) }),
   };
+  const turns = createTurns(database.pool.options.max, parts.config.MAX_WAITING);
+  const opened: Hooks[] = [];
+  const hooks = await openExtensions(parts.config, { ...parts, turns }, (each) => opened.unshift(each));
   const mirror = await options.openMirror?.(parts);
   const bounds = { connections: 5, statement: 10_000 };
   const replicas =
@@ -139,11 +146,13 @@ export async function openTestGateway(
     (await openReplicas({ ...database, feed, bounds, urls: options.standbys, onChange() {} }));
   const server = createGatewayServer({
     ...parts,
+    turns,
+    hooks,
+    schema: await loadSchema(parts.config),
     mirror,
     replicas,
     demoToken: undefined,
     closing: closing.signal,
-    additions: await loadOptionalFeatures(parts.config),
     ...options,
   });
   const responses = watchResponses(server);
@@ -164,6 +173,7 @@ export async function openTestGateway(
       closing.abort();
       server.closeAllConnections();
       await closed;
+      for (const each of opened) await each.close?.();
       await mirror?.close();
       await replicas?.close();
       await feed.close();

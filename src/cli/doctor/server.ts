@@ -21,7 +21,8 @@ import {
 } from '../../database/rights.ts';
 import { checkPooler, createSession, isPooled, type Session, sharesSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
-import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
+import type { Check, Found } from '../../extensionPoints.ts';
+import { type Finding, problemOf, runChecks, timeout } from './finding.ts';
 
 /** A server that is connected. */
 interface ConnectedServer {

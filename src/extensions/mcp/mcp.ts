@@ -13,18 +13,18 @@ import {
   ResourceNotFoundError,
   Server,
 } from '@modelcontextprotocol/server';
-import type { HasEnded, Viewer } from '../../auth/viewer.ts';
+import type { Viewer } from '../../auth/viewer.ts';
 import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
+import type { PipelineParts } from '../../extensionPoints.ts';
 import { hasTooManyValues, isRequestTooDeep, unauthorizedFailure } from '../../graphql/overHttp.ts';
-import type { PersistedFile } from '../../graphql/persisted.ts';
-import { errorResponse, type HttpError } from '../../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../../http/exchange.ts';
 import { isRecord, parseJson } from '../../http/json.ts';
 import { readText } from '../../http/request.ts';
-import { type HttpResponse, isResponse, type StreamedResponse } from '../../http/response.ts';
+import { type HttpResponse, isResponse, jsonResponse } from '../../http/response.ts';
 import { printedSchema } from '../../schema/schema.ts';
 import { release } from '../../version.ts';
+import { errorBody } from './endpoint.ts';
 import {
   type Arguments,
   createQueryTool,
@@ -34,12 +34,10 @@ import {
   type Tool,
 } from './tools.ts';
 
-interface McpOptions {
+interface McpOptions extends PipelineParts {
   readonly config: Config;
-  readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
-  readonly hasEnded: HasEnded;
-  /** Runs the request that a tool call makes, as if the client had sent it. */
-  run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
+  /** Whether there are tools that change something. */
+  readonly mayWrite: boolean;
 }
 
 /** The methods of the protocol. The log has them as the operation. */
@@ -62,7 +60,7 @@ export function createMcp(options: McpOptions) {
   return async (exchange: Exchange, viewer: Viewer | null): Promise<HttpResponse> => {
     if (!viewer) return unauthorizedFailure(exchange);
     if (exchange.request.method !== 'POST')
-      return rejected({ status: 405, message: messages.methodNotAllowed }, { Allow: 'POST' });
+      return rejected(messages.methodNotAllowed, { status: 405, headers: { Allow: 'POST' } });
     const began = performance.now();
     const read = await readMessage(exchange, config.MAX_BODY_KB);
     if (isResponse(read)) return read;
@@ -140,8 +138,7 @@ function createServer(
 }
 
 /** A function that gives the current tools. They change with the file of persisted operations. */
-function createTools({ config, persistedFile }: McpOptions): () => readonly Tool[] {
-  const mayWrite = config.MCP === 'write';
+function createTools({ config, mayWrite, persistedFile }: McpOptions): () => readonly Tool[] {
   const queryTool = createQueryTool(config);
   const own = [
     ...restTools.filter(({ annotations }) => mayWrite || annotations.readOnlyHint),
@@ -203,16 +200,24 @@ async function readMessage(
   const body = await readText(exchange, maxKilobytes);
   if (!Buffer.isBuffer(body)) return body;
   const message = parseJson(body.toString());
-  if (message === undefined) return rejected({ message: 'The body is not JSON', rpcCode: notJson });
-  if (!isMessage(message)) return rejected({ message: notOneRequest, rpcCode: invalidRequest });
-  if (isTooLarge(message)) return rejected({ message: tooManyValues, rpcCode: invalidRequest });
-  if (message.method === 'subscriptions/listen')
-    return rejected({ message: 'This server sends no notifications' });
+  if (message === undefined) return rejected('The body is not JSON', { rpcCode: notJson });
+  if (!isMessage(message)) return rejected(notOneRequest, { rpcCode: invalidRequest });
+  if (isTooLarge(message)) return rejected(tooManyValues, { rpcCode: invalidRequest });
+  if (message.method === 'subscriptions/listen') return rejected('This server sends no notifications');
   return { message };
 }
 
-const rejected = (error: Omit<HttpError, 'code'>, headers?: Record<string, string>) =>
-  errorResponse('mcp', { code: 'BAD_USER_INPUT', ...error }, headers);
+interface Rejection {
+  /** The HTTP status, by default 400. */
+  readonly status?: number;
+  readonly rpcCode?: number;
+  readonly headers?: Record<string, string>;
+}
+
+const rejected = (message: string, { status = 400, rpcCode, headers }: Rejection = {}): HttpResponse => ({
+  ...jsonResponse(status, JSON.stringify(errorBody(message, rpcCode)), headers),
+  errorCode: 'BAD_USER_INPUT',
+});
 
 /** Codes of JSON-RPC 2.0, section 5.1. */
 const [notJson, invalidRequest] = [-32_700, -32_600];

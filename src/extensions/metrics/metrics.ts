@@ -1,6 +1,6 @@
 /**
- * Metrics of a gateway for Prometheus: of its requests, its database, load shedding, response cache, standbys, mirror and
- * change feed. Loaded only if METRICS_PORT is set. No label has text of clients: there are only as many series as there are routes,
+ * Metrics of a gateway for Prometheus: of its requests, its database, load shedding, response cache, change feed, and
+ * whatever other extensions have. Loaded only if METRICS_PORT is set. No label has text of clients: there are only as many series as there are routes,
  * root fields and pages. prom-client may be replaced by any library with counters and histograms.
  */
 
@@ -10,52 +10,39 @@ import { createServer } from 'node:http';
 import type pg from 'pg';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Config } from '../../config/config.ts';
-import type { ChangeFeed } from '../../database/feed/changeFeed.ts';
-import type { Replicas } from '../../database/replicas.ts';
-import type { Turns } from '../../database/turns.ts';
-import type { Exchange, Outcome } from '../../http/exchange.ts';
+import type { GatewayParts, Hooks, Metric, MetricValues } from '../../extensionPoints.ts';
+import { type Exchange, nameOfEndpoint, type Outcome } from '../../http/exchange.ts';
 import { listen } from '../../http/port.ts';
-import type { ResponseCache } from '../../http/responseCache.ts';
 import { release } from '../../version.ts';
 
-export type Metrics = ReturnType<typeof createMetrics>;
+type Metrics = ReturnType<typeof createMetrics>;
 
-export interface MetricsOptions {
+export interface MetricsOptions extends Pick<GatewayParts, 'responseCache' | 'feed' | 'turns'> {
   readonly pool: pg.Pool;
-  readonly responseCache: ResponseCache;
-  readonly feed: ChangeFeed;
-  /** Set where there are standbys to read from. */
-  readonly replicas?: Pick<Replicas, 'figures'> | undefined;
-  /** Set where the database mirrors accounts. */
-  readonly mirror?:
-    | { figures(): { readonly accounts: number; readonly skipped: number; readonly requests: number } }
-    | undefined;
+  /** Those of other extensions. */
+  readonly metrics: readonly Metric[];
 }
 
 /** Creates the metrics of this process. */
 export function createMetrics(options: MetricsOptions) {
   const registry = new Registry();
-  const add = adderTo(registry);
+  const add: Add = (name, read, details) => register(registry, { name, help: helps[name], read, ...details });
   describeParts(add, options);
+  for (const metric of options.metrics) register(registry, metric);
   describeProcess(registry);
   const underway = followExchanges(add);
   const countRequest = countRequests(registry);
   return {
-    /** Adds the metrics of load shedding. */
-    watchLoad(figures: Turns['figures']): void {
-      add('requests_waiting', () => figures.waiting);
-      add('requests_turned_away_total', () => figures.rejected);
-    },
     /** Must be called with each exchange that begins. */
-    begin: underway.add,
+    began: underway.add,
     /** Counts an exchange that is over. */
-    end(outcome: Outcome): void {
+    ended(outcome: Outcome): void {
       underway.remove(outcome.exchange);
       countRequest(outcome);
     },
     /** All metrics, in Prometheus' text format. */
     print: () => registry.metrics(),
-  };
+  } satisfies Hooks & { print(): Promise<string> };
 }
 
 /** In seconds. A cached response takes a fraction of a millisecond, and one from the database a few milliseconds. */
@@ -79,13 +66,14 @@ function countRequests(registry: Registry) {
     registers,
   });
   return ({ exchange, status, duration }: Outcome): void => {
-    const { endpoint, operation = '' } = exchange;
+    const { operation = '' } = exchange;
+    const endpoint = nameOfEndpoint(exchange.endpoint);
     requests.inc({ endpoint, operation, status: status ?? 'left' });
     if (!isLasting(exchange)) durations.observe({ endpoint, operation }, duration / 1_000);
   };
 }
 
-/** The metrics whose values are kept elsewhere, without `dovetail_`. */
+/** The metrics of the core, without `dovetail_`. */
 const helps = {
   database_connections: 'Connections in the pool',
   database_connections_idle: 'Connections in the pool that are free',
@@ -102,54 +90,32 @@ const helps = {
   feed_listening: 'Whether the gateway hears its own announcements (1); while it does not, nothing is cached',
   feed_logical: 'Whether announcements come as messages in the log (1) or by NOTIFY (0)',
   feed_reconnects_total: 'How often announcements were lost and heard again',
-  database_reads_total:
-    'Statements of requests that read, by the server that they went to: primary, or a standby',
-  standby_retries_total: 'Statements that failed on a standby, and went to the primary',
-  standby_up: 'Whether the standby is read from (1)',
-  mirror_accounts: 'Accounts of the upstream that are looked after',
-  mirror_records_skipped: 'Records of these accounts that the upstream has and the mirror leaves out',
-  upstream_requests_total: 'Requests that the upstream got about accounts',
 };
 
-/** A number, or one for each value of a label. */
-type Values = number | Iterable<readonly [label: string, value: number]>;
+type Add = (
+  name: keyof typeof helps,
+  read: () => MetricValues,
+  details?: Pick<Metric, 'label' | 'aggregator'>,
+) => void;
 
-interface Details {
-  readonly label?: string;
-  /** How values of several workers are combined. By default their sum. */
-  readonly aggregator?: 'min' | 'sum';
+function register(registry: Registry, { name, help, read, label = '', aggregator = 'sum' }: Metric): void {
+  const Kind = name.endsWith('_total') ? Counter : Gauge;
+  const metric = new Kind({
+    name: `dovetail_${name}`,
+    help,
+    labelNames: label === '' ? [] : [label],
+    registers: [registry],
+    aggregator,
+    collect() {
+      metric.reset();
+      const values = read();
+      if (typeof values === 'number') metric.inc(values);
+      else for (const [key, value] of values) metric.inc({ [label]: key }, value);
+    },
+  });
 }
 
-/**
- * Returns a function that adds a metric to the registry.
- * @param add.read called when the metrics are requested.
- */
-function adderTo(registry: Registry) {
-  return (
-    name: keyof typeof helps,
-    read: () => Values,
-    { label = '', aggregator = 'sum' }: Details = {},
-  ): void => {
-    const Metric = name.endsWith('_total') ? Counter : Gauge;
-    const metric = new Metric({
-      name: `dovetail_${name}`,
-      help: helps[name],
-      labelNames: label === '' ? [] : [label],
-      registers: [registry],
-      aggregator,
-      collect() {
-        metric.reset();
-        const values = read();
-        if (typeof values === 'number') metric.inc(values);
-        else for (const [key, value] of values) metric.inc({ [label]: key }, value);
-      },
-    });
-  };
-}
-
-type Add = ReturnType<typeof adderTo>;
-
-function describeParts(add: Add, { pool, responseCache, feed, replicas, mirror }: MetricsOptions): void {
+function describeParts(add: Add, { pool, responseCache, feed, turns }: MetricsOptions): void {
   add('database_connections', () => pool.totalCount);
   add('database_connections_idle', () => pool.idleCount);
   add('database_waiting', () => pool.waitingCount);
@@ -164,24 +130,8 @@ function describeParts(add: Add, { pool, responseCache, feed, replicas, mirror }
   add('feed_listening', () => Number(feed.listening), { aggregator: 'min' });
   add('feed_logical', () => Number(feed.kind === 'logical'), { aggregator: 'min' });
   add('feed_reconnects_total', () => feed.reconnects);
-  if (replicas) describeReplicas(add, replicas.figures);
-  if (!mirror) return;
-  add('mirror_accounts', () => mirror.figures().accounts);
-  add('mirror_records_skipped', () => mirror.figures().skipped);
-  add('upstream_requests_total', () => mirror.figures().requests);
-}
-
-/** Labels standbys with their addresses, as the settings have them. */
-function describeReplicas(add: Add, figures: Replicas['figures']): void {
-  const standbys = () => figures().standbys;
-  const reads = (): Values => [
-    ['primary', figures().primary],
-    ...standbys().map(({ name, reads }) => [name, reads] as const),
-  ];
-  add('database_reads_total', reads, { label: 'server' });
-  add('standby_retries_total', () => figures().retried);
-  const healthy = () => standbys().map(({ name, isHealthy }) => [name, Number(isHealthy)] as const);
-  add('standby_up', healthy, { label: 'server', aggregator: 'min' });
+  add('requests_waiting', () => turns.figures.waiting);
+  add('requests_turned_away_total', () => turns.figures.rejected);
 }
 
 /**
@@ -236,10 +186,7 @@ function describeProcess(registry: Registry): void {
  * @param print returns those of this process. Without it, those of all workers are served.
  * @throws {SetupError} when the port cannot be listened on.
  */
-export async function serveMetrics(
-  config: Pick<Config, 'HOST' | 'PORT' | 'METRICS_PORT'>,
-  print?: Metrics['print'],
-) {
+export async function serveMetrics(config: Pick<Config, 'HOST'>, port: number, print?: Metrics['print']) {
   const workers = print ? undefined : new AggregatorRegistry();
   const read = print ?? (() => workers?.clusterMetrics());
   const server = createServer(async (request, response) => {
@@ -256,7 +203,7 @@ export async function serveMetrics(
     }
   });
   return {
-    url: `${await listen(server, config, 'METRICS_PORT')}/metrics`,
+    url: `${await listen(server, config, 'METRICS_PORT', port)}/metrics`,
     async close(): Promise<void> {
       const closed = once(server, 'close');
       server.close();

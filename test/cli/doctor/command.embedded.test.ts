@@ -8,11 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
-import { readConfig } from '../../../src/config/config.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
 import { freePort } from '../../support/freePort.ts';
 import { copyTemplate } from '../../support/gateway.ts';
 import { runHere } from '../../support/runHere.ts';
+import { readConfig } from '../../support/settings.ts';
 
 let empty: string;
 beforeAll(async () => {
@@ -145,7 +145,7 @@ it('recognises the database and the ports of a running gateway', async () => {
   );
   onTestFinished(() => gateway.close());
   const PORT = new URL(gateway.url).port;
-  const METRICS_PORT = new URL(gateway.metricsUrl ?? '').port;
+  const METRICS_PORT = new URL(gateway.lines?.[0]?.[1] ?? '').port;
   const findings = await examine({ DATA_DIR: folder, PORT, METRICS_PORT });
   expect(findings.filter(({ state }) => state !== 'ok')).toEqual([]);
   expect(findings.map(({ says }) => says)).toEqual(

@@ -1,7 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
 import { AggregatorRegistry, Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../../src/config/config.ts';
 import { openClient } from '../../../src/database/client.ts';
 import { createMetrics, type MetricsOptions, serveMetrics } from '../../../src/extensions/metrics/metrics.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
@@ -10,6 +9,7 @@ import { type Account, createAccount } from '../../support/accounts.ts';
 import { createFakeFeed } from '../../support/feed.ts';
 import { copyTemplate } from '../../support/gateway.ts';
 import { openRaw } from '../../support/rawHttp.ts';
+import { readConfig } from '../../support/settings.ts';
 
 let folder: string;
 let gateway: Gateway;
@@ -36,9 +36,12 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+/** Where the metrics are, as the text of a start says. */
+const metricsUrl = () => gateway.lines?.find(([name]) => name === 'Metrics')?.[1] ?? '';
+
 /** The value of each series, by its name and labels. */
 async function series(): Promise<ReadonlyMap<string, number>> {
-  const response = await fetch(gateway.metricsUrl ?? '');
+  const response = await fetch(metricsUrl());
   expect(response.headers.get('Content-Type')).toMatch(/^text\/plain; version=0\.0\.4/);
   const lines = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]));
@@ -64,6 +67,9 @@ const parts: MetricsOptions = {
     usage: () => ({ entries: 15, bytes: 16 }),
   } as unknown as MetricsOptions['responseCache'],
   feed: { ...createFakeFeed().feed, listening: false, reconnects: 2 },
+  // No more of it is used.
+  turns: { figures: { waiting: 18, rejected: 19 } } as unknown as MetricsOptions['turns'],
+  metrics: [],
 };
 
 describe('/metrics', () => {
@@ -74,8 +80,7 @@ describe('/metrics', () => {
       { endpoint: 'page' },
       { endpoint: 'graphql', operation: 'subscription devices' },
     ] as Exchange[];
-    metrics.watchLoad({ waiting: 18, rejected: 19 });
-    for (const exchange of given) metrics.begin(exchange);
+    for (const exchange of given) metrics.began(exchange);
     const read = async () =>
       (await metrics.print()).split('\n').filter((line) => /^dovetail_(?!build_info)/.test(line));
     const constant = `
@@ -108,7 +113,7 @@ describe('/metrics', () => {
     ] as const;
     for (const [index, duration] of ends) {
       const exchange = given[index];
-      if (exchange) metrics.end({ exchange, status: index === 1 ? undefined : 200, duration });
+      if (exchange) metrics.ended({ exchange, status: index === 1 ? undefined : 200, duration });
     }
     const isOfDuration = (line: string) => line.includes('request_duration');
     const lines = await read();
@@ -135,17 +140,18 @@ describe('/metrics', () => {
 
   it('has the sums of all workers, and of each state the lowest', async () => {
     const print = vi.spyOn(Registry.prototype, 'metrics');
-    const standby = { name: 'a', isHealthy: true, status: 'ready', reads: 3 };
-    const replicas = { figures: () => ({ primary: 4, retried: 0, standbys: [standby] }) };
+    const metrics: MetricsOptions['metrics'] = [
+      { name: 'up', help: 'Whether it is up', read: () => [['a', 1]], label: 'server', aggregator: 'min' },
+    ];
     const feed = { ...parts.feed, listening: true, kind: 'logical' } as const;
-    await createMetrics({ ...parts, feed, replicas }).print();
+    await createMetrics({ ...parts, feed, metrics }).print();
     const [registry] = print.mock.contexts;
     print.mockRestore();
     if (!(registry instanceof Registry)) throw new Error('nothing was printed');
     const ofWorker = await registry.getMetricsAsJSON();
     const text = await AggregatorRegistry.aggregate([ofWorker, ofWorker]).metrics();
-    expect(text.match(/(?<=^dovetail_)(database_w|feed_l|standby_up).*/gm)).toEqual([
-      ...['database_waiting 10', 'feed_listening 1', 'feed_logical 1', 'standby_up{server="a"} 1'],
+    expect(text.match(/(?<=^dovetail_)(database_w|feed_l|up).*/gm)).toEqual([
+      ...['database_waiting 10', 'feed_listening 1', 'feed_logical 1', 'up{server="a"} 1'],
     ]);
   });
 
@@ -213,11 +219,11 @@ describe('/metrics', () => {
 
   it('is on a port of its own, without other pages, and not on the port for clients', async () => {
     expect((await fetch(`${gateway.url}/metrics`)).status).toBe(404);
-    const elsewhere = await fetch(new URL('/healthz', gateway.metricsUrl));
+    const elsewhere = await fetch(new URL('/healthz', metricsUrl()));
     expect(elsewhere.status).toBe(404);
     expect(elsewhere.headers.get('Content-Type')).toBe('text/plain');
     expect(await elsewhere.text()).toBe('Not found. Try /metrics.\n');
-    expect((await fetch(`${gateway.metricsUrl}?name=up`)).status).toBe(200);
+    expect((await fetch(`${metricsUrl()}?name=up`)).status).toBe(200);
   });
 });
 
@@ -231,11 +237,11 @@ it('metrics are served until the last connection of a gateway that closes is end
 });
 
 describe('serveMetrics', () => {
-  const settings = { HOST: '127.0.0.1', PORT: 0, METRICS_PORT: 0 };
+  const settings = { HOST: '127.0.0.1' };
 
   it('responds 503 while there are no metrics, and 200 once there are', async () => {
     const prints = [() => Promise.reject(new Error('a worker has died')), async () => 'up 1\n'];
-    const server = await serveMetrics(settings, () => prints.shift()?.() ?? Promise.resolve(''));
+    const server = await serveMetrics(settings, 0, () => prints.shift()?.() ?? Promise.resolve(''));
     // It does not keep the server from closing.
     const { socket, ended } = await openRaw(server.url);
     socket.write('GET /metrics HTTP/1.1\r\n');

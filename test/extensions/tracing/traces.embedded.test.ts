@@ -5,13 +5,13 @@ import { type AddressInfo, Socket } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { operationSpans, requestSpans, statementSpans } from '../../../src/channels.ts';
-import { readConfig } from '../../../src/config/config.ts';
 import { startTraces } from '../../../src/extensions/tracing/traces.ts';
 import { openExchange } from '../../../src/http/exchange.ts';
 import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
 import { release } from '../../../src/version.ts';
 import { nobodyListens } from '../../support/exchanges.ts';
 import { copyTemplate } from '../../support/gateway.ts';
+import { readConfig } from '../../support/settings.ts';
 
 /** A span in the JSON of OTLP. */
 interface Span {

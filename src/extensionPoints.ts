@@ -1,0 +1,112 @@
+/**
+ * The points at which extensions take part in the gateway. An extension is a folder of `src/extensions`, which the core knows only by
+ * the list there. Each point is named by its moment; docs/architecture.md#extensions says who uses it. With no extension on, each
+ * moment costs a look at an undefined property.
+ */
+
+import type { GraphQLSchema } from 'graphql';
+import type { Logger } from 'pino';
+import type { HasEnded, Viewer } from './auth/viewer.ts';
+import type { Config, SettingsGroup } from './config/config.ts';
+import type { Settings, ValuesOf } from './config/setting.ts';
+import type { Database } from './database/database.ts';
+import type { ChangeFeed } from './database/feed/changeFeed.ts';
+import type { Turns } from './database/turns.ts';
+import type { Diagnosis } from './errors.ts';
+import type { PersistedFile } from './graphql/persisted.ts';
+import type { Exchange, Outcome, OwnEndpoint } from './http/exchange.ts';
+import type { HttpResponse, StreamedResponse } from './http/response.ts';
+import type { ResponseCache } from './http/responseCache.ts';
+
+/**
+ * What an extension brings. Its module is always loaded, and so has to be light: heavy packages are loaded by the functions, when the
+ * settings ask for them.
+ */
+export interface Extension<Own extends Settings = Settings> extends SettingsGroup<Own> {
+  /** The schema of `/graphql` in place of the core's; undefined if the settings do not ask for it. */
+  schema?(config: Config & ValuesOf<Own>): Promise<GraphQLSchema | undefined>;
+  /** Checks of `doctor`. */
+  checks?(config: Config & ValuesOf<Own>): readonly Check<void>[];
+  /** Called before a start opens anything. @throws {SetupError} if the start would fail. */
+  beforeStart?(config: Config & ValuesOf<Own>): Promise<void>;
+  /** Takes part in a process that serves. It is called in the order of the list; undefined if the settings do not ask for it. */
+  open?(
+    config: Config & ValuesOf<Own>,
+    gateway: GatewayParts,
+  ): Hooks | undefined | Promise<Hooks | undefined>;
+  /** Takes part in a process whose workers serve. */
+  openPrimary?(config: Config & ValuesOf<Own>): Promise<Pick<Hooks, 'lines' | 'close'> | undefined>;
+}
+
+/** The parts of a gateway, for its extensions. */
+export interface GatewayParts {
+  readonly database: Database;
+  readonly feed: ChangeFeed;
+  readonly responseCache: ResponseCache;
+  readonly turns: Turns;
+  readonly logger: Logger;
+  /** The metrics of the extensions that were opened before. */
+  readonly metrics: readonly Metric[];
+}
+
+/** What an extension does in a gateway that serves. Each is called at the moment that it is named by. */
+export interface Hooks {
+  /** Paths of its own, beside both APIs. */
+  readonly endpoints?: readonly EndpointHook[];
+  /** Hints for paths that have no page: why not, by path. */
+  readonly missingPages?: Readonly<Record<string, string>>;
+  /** An exchange begins. */
+  began?(exchange: Exchange): void;
+  /** An exchange is over. */
+  ended?(outcome: Outcome): void;
+  /** Its metrics. */
+  readonly metrics?: readonly Metric[];
+  /** Entries of the text that a start prints. */
+  readonly lines?: readonly Line[];
+  /** The gateway closes. What was opened later is closed before. */
+  close?(): Promise<void>;
+}
+
+/** A path of its own. Its requests are authenticated and counted like others. No page of another site may use it. */
+export interface EndpointHook extends OwnEndpoint {
+  readonly path: string;
+  createHandler(
+    pipeline: PipelineParts,
+  ): (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | StreamedResponse>;
+}
+
+/** The parts of the pipeline, for endpoints. */
+export interface PipelineParts {
+  readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
+  readonly hasEnded: HasEnded;
+  /** Runs a request of the REST or GraphQL API inside another one, as if the client had sent it. */
+  run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
+}
+
+/** A metric whose value is kept elsewhere. */
+export interface Metric {
+  /** Without `dovetail_`. It ends in `_total` if its value only grows. */
+  readonly name: string;
+  readonly help: string;
+  /** Called when the metrics are requested. */
+  read(): MetricValues;
+  readonly label?: string;
+  /** How values of several workers are combined. By default their sum. */
+  readonly aggregator?: 'min' | 'sum';
+}
+
+/** A number, or one for each value of the label. */
+export type MetricValues = number | Iterable<readonly [label: string, value: number]>;
+
+export type Line = readonly [name: string, text: string];
+
+/** The name of a check, and the check itself, which changes nothing. It throws the errors that a start would throw. */
+export type Check<Subject> = readonly [
+  name: string,
+  find: (subject: Subject) => Found | Promise<Found>,
+  /** Whether a problem here makes the checks after it pointless. */
+  isVital?: boolean,
+];
+
+/** The state, if all is well; or the problem, and what to do about it. Undefined where the check does not apply. */
+export type Found = string | (Pick<Diagnosis, 'says'> & Partial<Diagnosis>) | undefined;

@@ -1,0 +1,12 @@
+/**
+ * The list of extensions. Nothing else in the core names one: each is taken away by removing its folder, that of its tests, and its lines
+ * here. They are opened in this order, and closed in the opposite one. `metrics` reads those of all others, so it comes last.
+ */
+
+import type { Extension } from '../extensionPoints.ts';
+import { federation } from './federation/extension.ts';
+import { mcp } from './mcp/extension.ts';
+import { metrics } from './metrics/extension.ts';
+import { tracing } from './tracing/extension.ts';
+
+export const extensions: readonly Extension[] = [tracing, federation, mcp, metrics];
