@@ -3,11 +3,11 @@
 import pRetry from 'p-retry';
 import pg from 'pg';
 import type { Config } from '../config/config.ts';
+import type { ChosenMode } from '../extensions/logFeed/announceMode.ts';
 import { findServer, type ServerUrls } from './connection.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { FolderInUse } from './embedded/folder.ts';
 import { newDatabaseFile } from './embedded/newDatabase.ts';
-import type { ChosenMode } from './feed/announceMode.ts';
 import type { ChangeFeed, FeedReport } from './feed/changeFeed.ts';
 import { listenToEngine, listenToServer } from './feed/notify.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
@@ -129,7 +129,7 @@ async function openServer(
     async openChangeFeed(choice) {
       // `auto` leaves a database without logical decoding as it is, without a query.
       if (choice && (choice.wanted !== 'auto' || decodes)) {
-        const { chooseAnnounceMode } = await import('./feed/announceMode.ts');
+        const { chooseAnnounceMode } = await import('../extensions/logFeed/announceMode.ts');
         choice.chosen(await chooseAnnounceMode(choice.wanted, direct));
       }
       return listenToServer(direct, server, { report: choice?.report });

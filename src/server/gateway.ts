@@ -8,12 +8,12 @@ import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config/config.ts';
 import { type FeedChoice, openDatabase, retryWhileInUse } from '../database/database.ts';
 import type { MigrationListener } from '../database/migrate.ts';
-import type { ReplicaOptions, Replicas } from '../database/replicas.ts';
 import { createTurns } from '../database/turns.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
 import type { Metric, MetricValues } from '../extensionPoints.ts';
+import type { ReplicaOptions, Replicas } from '../extensions/standbys/replicas.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { type MirrorService, openMirrorService } from '../mirror/service.ts';
@@ -171,7 +171,7 @@ async function openStandbys(
   logger: Logger,
 ): Promise<Replicas | undefined> {
   if (urls === undefined) return undefined;
-  const { openReplicas } = await import('../database/replicas.ts');
+  const { openReplicas } = await import('../extensions/standbys/replicas.ts');
   return openReplicas({
     ...options,
     urls,

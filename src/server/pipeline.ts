@@ -16,6 +16,7 @@ import { inTransaction } from '../database/transaction.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
 import type { EndpointHook, Hooks, PipelineParts } from '../extensionPoints.ts';
+import { createPositions, type Positions } from '../extensions/standbys/positions.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createWatchViewer } from '../graphql/subscribe.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
@@ -33,7 +34,6 @@ import { createRestHandler } from '../rest/handler.ts';
 import { type ChangeTokens, createContext, type UpstreamAccount } from '../schema/context.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
-import { createPositions, type Positions } from './positions.ts';
 
 type Steps = ReturnType<typeof createSteps>;
 

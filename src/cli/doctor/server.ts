@@ -11,7 +11,6 @@ import {
   type ServerUrls,
   serverOf,
 } from '../../database/connection.ts';
-import { checkReplicationSlot, readFeedSetup } from '../../database/feed/announceMode.ts';
 import { findForeignTables, findVersionProblem, readProgress } from '../../database/migrate.ts';
 import {
   findHiddenTables,
@@ -22,6 +21,7 @@ import {
 import { checkPooler, createSession, isPooled, type Session, sharesSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import type { Check, Found } from '../../extensionPoints.ts';
+import { checkReplicationSlot, readFeedSetup } from '../../extensions/logFeed/announceMode.ts';
 import { type Finding, problemOf, runChecks, timeout } from './finding.ts';
 
 /** A server that is connected. */

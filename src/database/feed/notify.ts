@@ -103,7 +103,7 @@ export function listenToServer(
     await listener.query(`LISTEN ${channel}`);
     kind = await announce(heartbeatPrefix);
     if (kind === 'logical') {
-      const { readMessages } = await import('./log.ts');
+      const { readMessages } = await import('../../extensions/logFeed/log.ts');
       await readMessages(direct, ask, hear, lost);
     }
     return { kind, announce };

@@ -11,7 +11,7 @@ const slowest = [
   'browser/console',
   'ops/cluster',
   'docs/examples',
-  'database/replicas',
+  'extensions/standbys/replicas',
   'database/embedded/embedded',
   'coherence/coherence',
   'browser/explorer',

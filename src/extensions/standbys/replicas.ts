@@ -16,14 +16,14 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { clientError, errorText, messages, SetupError } from '../errors.ts';
-import { hostPortText, serverOf } from './connection.ts';
-import { connectTo, type PoolLimits, sessionSettingsOf } from './database.ts';
-import type { ChangeFeed } from './feed/changeFeed.ts';
+import { hostPortText, serverOf } from '../../database/connection.ts';
+import { connectTo, type PoolLimits, sessionSettingsOf } from '../../database/database.ts';
+import type { ChangeFeed } from '../../database/feed/changeFeed.ts';
+import { type ReadCheck, type Sql, statementName } from '../../database/reader/sql.ts';
+import { isPooled } from '../../database/session.ts';
+import { createSharedRuns, pause } from '../../database/waiting.ts';
+import { clientError, errorText, messages, SetupError } from '../../errors.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from './logPosition.ts';
-import { type ReadCheck, type Sql, statementName } from './reader/sql.ts';
-import { isPooled } from './session.ts';
-import { createSharedRuns, pause } from './waiting.ts';
 
 export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
 

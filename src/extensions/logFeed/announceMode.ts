@@ -5,9 +5,9 @@
 
 import pg from 'pg';
 import type { Config } from '../../config/config.ts';
+import { announcedTables } from '../../database/models.ts';
+import { createSession, isUnresponsive } from '../../database/session.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
-import { announcedTables } from '../models.ts';
-import { createSession, isUnresponsive } from '../session.ts';
 import { newSlot } from './log.ts';
 
 interface FeedSetup {

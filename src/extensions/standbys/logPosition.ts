@@ -1,7 +1,7 @@
 /** Reads the position of the primary in its write-ahead log (PostgreSQL's documentation, "pg_lsn Type"). */
 
-import type { Sql } from './reader/sql.ts';
-import { createSharedRuns } from './waiting.ts';
+import type { Sql } from '../../database/reader/sql.ts';
+import { createSharedRuns } from '../../database/waiting.ts';
 
 /** Bytes since the beginning of the log. */
 export type Position = bigint;

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createToken } from '../../src/auth/tokens.ts';
-import { openDatabase } from '../../src/database/database.ts';
-import { createSignal } from '../../src/database/waiting.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { type ClusterServer, type Standby, startCluster } from '../support/cluster.ts';
+import { createToken } from '../../../src/auth/tokens.ts';
+import { openDatabase } from '../../../src/database/database.ts';
+import { createSignal } from '../../../src/database/waiting.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
 import {
   graphqlOnce,
   openTestGateway,
@@ -16,9 +16,9 @@ import {
   type TestGateway,
   type TestGatewayOptions,
   withClient,
-} from '../support/gateway.ts';
-import { closeSockets, connectSocket } from '../support/sockets.ts';
-import type { TcpProxy } from '../support/tcpProxy.ts';
+} from '../../support/gateway.ts';
+import { closeSockets, connectSocket } from '../../support/sockets.ts';
+import type { TcpProxy } from '../../support/tcpProxy.ts';
 
 const name = 'things';
 const cluster = await startCluster(2, { log_statement: 'all' });

@@ -1,9 +1,9 @@
 /** Which positions are looked up at the primary. */
 
 import { expect, it, vi } from 'vitest';
-import type { Exchange } from '../../src/http/exchange.ts';
-import { createPositions } from '../../src/server/positions.ts';
-import { createFakeFeed } from '../support/feed.ts';
+import { createPositions } from '../../../src/extensions/standbys/positions.ts';
+import type { Exchange } from '../../../src/http/exchange.ts';
+import { createFakeFeed } from '../../support/feed.ts';
 
 it('a position that was reached is looked up again only after a loss of the feed', async () => {
   const { feed, lose } = createFakeFeed();

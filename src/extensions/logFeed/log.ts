@@ -9,9 +9,9 @@ import { randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
 import type pg from 'pg';
 import { LogicalReplicationService, type Pgoutput, PgoutputPlugin } from 'pg-logical-replication';
-import { longestConnecting } from '../session.ts';
-import { pause } from '../waiting.ts';
-import type { Ask } from './notify.ts';
+import type { Ask } from '../../database/feed/notify.ts';
+import { longestConnecting } from '../../database/session.ts';
+import { pause } from '../../database/waiting.ts';
 
 /** The prefix of the gateway's messages, and the publication that `pgoutput` needs, which has no table. */
 const name = 'dovetail';

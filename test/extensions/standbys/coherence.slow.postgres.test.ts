@@ -8,14 +8,11 @@ import { tmpdir } from 'node:os';
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../src/database/database.ts';
-import type { FeedKind } from '../../src/database/feed/changeFeed.ts';
-import type { Account } from '../support/accounts.ts';
-import { startCluster } from '../support/cluster.ts';
-import { openTestGateway, type TestGatewayOptions, withClient } from '../support/gateway.ts';
-import type { Seen } from './floor.ts';
-import { commonSteps, minutes, runPrograms, type Step, seed, where } from './programs.ts';
-import { reads } from './reads.ts';
+import { openDatabase } from '../../../src/database/database.ts';
+import type { FeedKind } from '../../../src/database/feed/changeFeed.ts';
+import type { Seen } from '../../coherence/floor.ts';
+import { commonSteps, minutes, runPrograms, type Step, seed, where } from '../../coherence/programs.ts';
+import { reads } from '../../coherence/reads.ts';
 import {
   acknowledged,
   activateAt,
@@ -28,7 +25,10 @@ import {
   type Watched,
   type Written,
   watch,
-} from './watched.ts';
+} from '../../coherence/watched.ts';
+import type { Account } from '../../support/accounts.ts';
+import { startCluster } from '../../support/cluster.ts';
+import { openTestGateway, type TestGatewayOptions, withClient } from '../../support/gateway.ts';
 
 const timeLimit = minutes > 0 ? (minutes * 60_000) / 2 : 2_000;
 

@@ -2,11 +2,11 @@
 
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openDatabase } from '../../src/database/database.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { type Cluster, type Standby, startCluster } from '../support/cluster.ts';
-import { openTestGateway, postJson, rest, type TestGateway, withClient } from '../support/gateway.ts';
-import type { TcpProxy } from '../support/tcpProxy.ts';
+import { openDatabase } from '../../../src/database/database.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { type Cluster, type Standby, startCluster } from '../../support/cluster.ts';
+import { openTestGateway, postJson, rest, type TestGateway, withClient } from '../../support/gateway.ts';
+import type { TcpProxy } from '../../support/tcpProxy.ts';
 
 const name = 'things';
 let cluster: Cluster;

@@ -8,15 +8,15 @@
  */
 
 import { LRUCache } from 'lru-cache';
-import type { Viewer } from '../auth/viewer.ts';
-import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import { createPositionReader, type PrimaryPosition, parsePosition } from '../database/logPosition.ts';
-import type { Sql } from '../database/reader/sql.ts';
-import { messages } from '../errors.ts';
-import { errorResponse } from '../http/errorResponse.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { atMost } from '../http/lruLimit.ts';
-import type { HttpResponse, StreamedResponse } from '../http/response.ts';
+import type { Viewer } from '../../auth/viewer.ts';
+import type { ChangeFeed } from '../../database/feed/changeFeed.ts';
+import type { Sql } from '../../database/reader/sql.ts';
+import { messages } from '../../errors.ts';
+import { errorResponse } from '../../http/errorResponse.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { atMost } from '../../http/lruLimit.ts';
+import type { HttpResponse, StreamedResponse } from '../../http/response.ts';
+import { createPositionReader, type PrimaryPosition, parsePosition } from './logPosition.ts';
 
 const positionHeader = 'Dovetail-Position';
 
