@@ -5,12 +5,16 @@
  */
 
 import type { GraphQLSchema } from 'graphql';
+import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { HasEnded, Viewer } from './auth/viewer.ts';
 import type { Config, SettingsGroup } from './config/config.ts';
 import type { Settings, ValuesOf } from './config/setting.ts';
-import type { Database } from './database/database.ts';
+import type { AnnouncingServer, Database } from './database/database.ts';
 import type { ChangeFeed } from './database/feed/changeFeed.ts';
+import type { ReadLog } from './database/feed/notify.ts';
+import type { Sql } from './database/reader/sql.ts';
+import type { Session } from './database/session.ts';
 import type { Turns } from './database/turns.ts';
 import type { Diagnosis } from './errors.ts';
 import type { PersistedFile } from './graphql/persisted.ts';
@@ -25,7 +29,12 @@ import type { ResponseCache } from './http/responseCache.ts';
 export interface Extension<Own extends Settings = Settings> extends SettingsGroup<Own> {
   /** The schema of `/graphql` in place of the core's; undefined if the settings do not ask for it. */
   schema?(config: Config & ValuesOf<Own>): Promise<GraphQLSchema | undefined>;
-  /** Checks of `doctor`. */
+  /** How a server announces changes is chosen, before the feed opens. @throws {SetupError} for a choice that is not available. */
+  chooseFeed?(config: Config & ValuesOf<Own>, server: AnnouncingServer, logger: Logger): Promise<void>;
+  /** A server announces changes in its log. */
+  readonly readLog?: ReadLog;
+  /** Checks of `doctor`, and those of a database server. */
+  readonly serverChecks?: readonly Check<ExaminedServer>[];
   checks?(config: Config & ValuesOf<Own>): readonly Check<void>[];
   /** Called before a start opens anything. @throws {SetupError} if the start would fail. */
   beforeStart?(config: Config & ValuesOf<Own>): Promise<void>;
@@ -44,6 +53,8 @@ export interface GatewayParts {
   readonly feed: ChangeFeed;
   readonly responseCache: ResponseCache;
   readonly turns: Turns;
+  /** Must be called with a viewer who knows of a change that may not have been announced here. */
+  noteChange(viewerId: number): void;
   readonly logger: Logger;
   /** The metrics of the extensions that were opened before. */
   readonly metrics: readonly Metric[];
@@ -55,10 +66,26 @@ export interface Hooks {
   readonly endpoints?: readonly EndpointHook[];
   /** Hints for paths that have no page: why not, by path. */
   readonly missingPages?: Readonly<Record<string, string>>;
+  /**
+   * A request is about to read the viewer's data: it waits until this settles, and gets the response if there is one.
+   * @returns undefined if there is nothing to wait for.
+   */
+  beforeRead?(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined;
+  /** An operation reads: the SQL interface for all its statements, in place of the core's. */
+  sqlFor?(viewer: Viewer): Sql;
+  /** A request may have written, and is about to be answered. It may add headers to the exchange. */
+  afterWrite?(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
+  /**
+   * A viewer knows of a change, such as one of their own. It may be called for nothing.
+   * @param isUnheard whether the change may not have been announced here.
+   */
+  changed?(viewerId: number, isUnheard: boolean): void;
   /** An exchange begins. */
   began?(exchange: Exchange): void;
   /** An exchange is over. */
   ended?(outcome: Outcome): void;
+  /** How many connections it may have open. */
+  readonly connections?: number;
   /** Its metrics. */
   readonly metrics?: readonly Metric[];
   /** Entries of the text that a start prints. */
@@ -99,6 +126,15 @@ export interface Metric {
 export type MetricValues = number | Iterable<readonly [label: string, value: number]>;
 
 export type Line = readonly [name: string, text: string];
+
+/** A server of the database that is connected, for the checks of `doctor`. */
+export interface ExaminedServer {
+  readonly client: pg.Client;
+  /** The session for notifications and migrations: of DATABASE_DIRECT_URL, or else the same as that of `client`. */
+  readonly direct: Session;
+  /** Of the direct connection. */
+  readonly server: pg.ClientConfig;
+}
 
 /** The name of a check, and the check itself, which changes nothing. It throws the errors that a start would throw. */
 export type Check<Subject> = readonly [

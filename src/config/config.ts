@@ -8,9 +8,7 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { SetupError, withoutPassword } from '../errors.ts';
-import { isDatabaseUrl } from './databaseUrl.ts';
 import {
-  adviceOnUrl,
   databaseUrl,
   integer,
   integerSetting,
@@ -34,8 +32,6 @@ export function isOrigin(text: string): boolean {
   return /^[\w.:[\]-]+$/.test(host) && text === (origin === 'null' ? `${protocol}//${host}` : origin);
 }
 
-const urlsIn = (text: string) => [...new Set(text.trim().split(/[\s,]+/))];
-
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 export const settings = {
@@ -49,19 +45,6 @@ export const settings = {
   DATABASE_DIRECT_URL: databaseUrl(
     'the same database past the pooler of DATABASE_URL, for what needs a session of its own: hearing of changes, migrations, locks',
   ),
-  DATABASE_REPLICA_URLS: {
-    ...setting(
-      'streaming standbys of DATABASE_URL to read from, each a server of its own; see deployment',
-      'URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces',
-      z
-        .string()
-        .transform(urlsIn)
-        .refine((urls) => urls.every(isDatabaseUrl))
-        .optional(),
-    ),
-    advice: (value: string) => urlsIn(value).map(adviceOnUrl).find(Boolean),
-    secret: true,
-  },
   DATA_DIR: setting(
     'folder of the embedded database, and of the token of the demo account',
     'a path',
@@ -71,11 +54,6 @@ export const settings = {
     '`local`: an embedded database without users gets the demo account, and pages show its token under HOST and localhost alone, not with HOST 0.0.0.0 or ::. `public`: a database of DATABASE_URL without users gets it too (not with WORKERS), and pages show its token to whoever opens them',
     'local or public',
     z.enum(['local', 'public']).default('local'),
-  ),
-  CHANGE_FEED: setting(
-    'how PostgreSQL announces changes: `notify`, for which commits wait for each other, or `logical` decoding, for which they do not; `auto` takes logical where server and role allow it',
-    'auto, notify or logical',
-    z.enum(['auto', 'notify', 'logical']).default('auto'),
   ),
   DATABASE_CONNECTIONS: integerSetting(
     'connections in the pool of a process, and statements of requests that run at once; the change feed takes two more, or three with `logical`',
@@ -214,7 +192,6 @@ export const settings = {
 /** Settings that have no effect without another one. Setting only the first is an error. */
 const requiredSettings: Readonly<Record<string, string>> = {
   DATABASE_DIRECT_URL: 'DATABASE_URL',
-  DATABASE_REPLICA_URLS: 'DATABASE_URL',
   UPSTREAM_TOKEN: 'UPSTREAM_URL',
   UPSTREAM_INTERVAL: 'UPSTREAM_URL',
   UPSTREAM_RATE: 'UPSTREAM_URL',
@@ -225,6 +202,8 @@ export interface SettingsGroup<Own extends Settings = Settings> {
   readonly settings: Own;
   /** Settings of the group that have no effect without another one. */
   readonly requires?: Readonly<Record<string, string>>;
+  /** Settings of the group that cannot be used together with another one. */
+  readonly excludes?: Readonly<Record<string, string>>;
   /** Finds values that do not go with others. @returns a line for each. */
   complain?(config: Config & ValuesOf<Own>): readonly string[];
 }
@@ -278,14 +257,13 @@ export function readConfig(
     if (env[name] && !env[other]) complaints.push(`${name} is set without ${other}, which it goes with.`);
   // Each value is an output of the schema of its own name, as `Config` says.
   const config = Object.fromEntries(entries) as Config;
-  for (const group of groups) complaints.push(...(group.complain?.(config) ?? []));
-  if (config.CHANGE_FEED === 'logical' && !env.DATABASE_URL)
-    complaints.push(
-      'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
-    );
-  // A mirror reads at once the rows that it has just written, which a standby may not have yet.
-  if (config.DATABASE_REPLICA_URLS && config.UPSTREAM_URL)
-    complaints.push('DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.');
+  const values: Readonly<Record<string, unknown>> = config;
+  for (const group of groups) {
+    complaints.push(...(group.complain?.(config) ?? []));
+    for (const [name, other] of Object.entries(group.excludes ?? {}))
+      if (values[name] !== undefined && values[other] !== undefined)
+        complaints.push(`${name} cannot be used with ${other}: unset one of them.`);
+  }
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
   return config;
 }

@@ -5,8 +5,10 @@
 
 import type { Extension } from '../extensionPoints.ts';
 import { federation } from './federation/extension.ts';
+import { logFeed } from './logFeed/extension.ts';
 import { mcp } from './mcp/extension.ts';
 import { metrics } from './metrics/extension.ts';
+import { standbys } from './standbys/extension.ts';
 import { tracing } from './tracing/extension.ts';
 
-export const extensions: readonly Extension[] = [tracing, federation, mcp, metrics];
+export const extensions: readonly Extension[] = [tracing, federation, logFeed, standbys, mcp, metrics];

@@ -6,20 +6,20 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config/config.ts';
-import { type FeedChoice, openDatabase, retryWhileInUse } from '../database/database.ts';
+import { openDatabase, retryWhileInUse } from '../database/database.ts';
+import type { FeedReport } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { createTurns } from '../database/turns.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
-import type { Metric, MetricValues } from '../extensionPoints.ts';
-import type { ReplicaOptions, Replicas } from '../extensions/standbys/replicas.ts';
+import type { Metric } from '../extensionPoints.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { type MirrorService, openMirrorService } from '../mirror/service.ts';
 import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
 import { release } from '../version.ts';
-import { loadSchema, openExtensions } from './hooks.ts';
+import { feedOptions, loadSchema, openExtensions } from './hooks.ts';
 import { cacheMaxAge } from './options.ts';
 import { createGatewayServer } from './server.ts';
 
@@ -70,7 +70,9 @@ async function openParts(config: Config, logger: Logger, add: Add) {
   const open = () => openDatabase(config, bounds, logMigrations(logger));
   const database = add(await retryWhileInUse(longestLeaving, open));
   const { pool, embedded, sql } = database;
-  const feed = add(await database.openChangeFeed(feedChoice(config, logger)));
+  const feed = add(
+    await database.openChangeFeed({ ...feedOptions(config, logger), report: reportFeed(logger) }),
+  );
   const responseCache = createResponseCache(createViewerVersions(feed), {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
     maxAge: cacheMaxAge,
@@ -78,8 +80,6 @@ async function openParts(config: Config, logger: Logger, add: Add) {
   const onChanged = responseCache.invalidate;
   const mirror = await openMirrorService(config, { pool, sql, feed, logger, onChanged });
   if (mirror) add(mirror);
-  const replicas = await openStandbys(config.DATABASE_REPLICA_URLS, { sql, bounds, feed }, logger);
-  if (replicas) add(replicas);
   const hasDemo = !mirror && (embedded || (config.DEMO_ACCOUNT === 'public' && !cluster.isWorker));
   const demoToken = hasDemo ? await prepareDemo(database, config.DATA_DIR) : undefined;
   const turns = createTurns(pool.options.max, config.MAX_WAITING);
@@ -87,12 +87,10 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     config,
     { database, feed, responseCache, turns, logger },
     ({ close }) => close && add({ close }),
-    [
+    mirror && [
       {
-        metrics: [
-          ...(replicas ? metricsOfReplicas(replicas) : []),
-          ...(mirror ? metricsOfMirror(mirror) : []),
-        ],
+        metrics: metricsOfMirror(mirror),
+        changed: (viewerId, isUnheard) => isUnheard && mirror.noteChange(viewerId),
       },
     ],
   );
@@ -109,7 +107,6 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     demoToken,
     closing: closing.signal,
     mirror,
-    replicas,
   });
   const url = await listen(server, config, 'PORT', config.PORT);
   add({ close: () => closeServer(server, closing) });
@@ -141,15 +138,13 @@ function logUnhandledRejections(logger: Logger): Part {
   return { close: async () => void process.off('unhandledRejection', log) };
 }
 
-const feedChoice = ({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice => ({
-  wanted,
-  chosen: ({ mode, why }) =>
-    logger.info({ feed: mode, ...(why !== undefined && { why }) }, 'changes are announced'),
-  report: (why) =>
+/** Logs when announcements stop arriving, and when they arrive again. */
+const reportFeed =
+  (logger: Logger): FeedReport =>
+  (why) =>
     why === undefined
       ? logger.info('changes are heard of again')
-      : logger.warn({ why }, 'changes are not heard of: nothing is cached'),
-});
+      : logger.warn({ why }, 'changes are not heard of: nothing is cached');
 
 const logMigrations = (logger: Logger): MigrationListener => ({
   waiting: () => logger.info('waiting for another process that migrates the database'),
@@ -162,24 +157,6 @@ async function closeServer(server: Server, closing: AbortController): Promise<vo
   server.close();
   closing.abort();
   await closed;
-}
-
-/** The module is loaded only where the settings ask for standbys. */
-async function openStandbys(
-  urls: Config['DATABASE_REPLICA_URLS'],
-  options: Omit<ReplicaOptions, 'urls' | 'onChange'>,
-  logger: Logger,
-): Promise<Replicas | undefined> {
-  if (urls === undefined) return undefined;
-  const { openReplicas } = await import('../extensions/standbys/replicas.ts');
-  return openReplicas({
-    ...options,
-    urls,
-    onChange: (standby, status, isReadFrom) =>
-      isReadFrom
-        ? logger.info({ standby }, 'a standby is read from')
-        : logger.warn({ standby, why: status }, 'a standby is not read from'),
-  });
 }
 
 export function metricsOfMirror({ figures }: Pick<MirrorService, 'figures'>): readonly Metric[] {
@@ -198,35 +175,6 @@ export function metricsOfMirror({ figures }: Pick<MirrorService, 'figures'>): re
       name: 'upstream_requests_total',
       help: 'Requests that the upstream got about accounts',
       read: () => figures().requests,
-    },
-  ];
-}
-
-/** Labels standbys with their addresses, as the settings have them. */
-export function metricsOfReplicas({ figures }: Pick<Replicas, 'figures'>): readonly Metric[] {
-  const standbys = () => figures().standbys;
-  const reads = (): MetricValues => [
-    ['primary', figures().primary],
-    ...standbys().map(({ name, reads }) => [name, reads] as const),
-  ];
-  return [
-    {
-      name: 'database_reads_total',
-      help: 'Statements of requests that read, by the server that they went to: primary, or a standby',
-      read: reads,
-      label: 'server',
-    },
-    {
-      name: 'standby_retries_total',
-      help: 'Statements that failed on a standby, and went to the primary',
-      read: () => figures().retried,
-    },
-    {
-      name: 'standby_up',
-      help: 'Whether the standby is read from (1)',
-      read: () => standbys().map(({ name, isHealthy }) => [name, Number(isHealthy)] as const),
-      label: 'server',
-      aggregator: 'min',
     },
   ];
 }

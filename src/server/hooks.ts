@@ -1,9 +1,14 @@
 /** Opens the extensions, and joins what they do: the server and the pipeline see one function for each moment. */
 
 import type { GraphQLSchema } from 'graphql';
+import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
+import type { FeedOptions } from '../database/database.ts';
 import type { GatewayParts, Hooks } from '../extensionPoints.ts';
 import { extensions } from '../extensions/extensions.ts';
+import type { HttpResponse } from '../http/response.ts';
+
+export type JoinedHooks = ReturnType<typeof joinHooks>;
 
 /** The schema of `/graphql`; undefined for the core's own. */
 export async function loadSchema(config: Config): Promise<GraphQLSchema | undefined> {
@@ -14,6 +19,17 @@ export async function loadSchema(config: Config): Promise<GraphQLSchema | undefi
   return undefined;
 }
 
+/** How changes are announced and heard of, besides NOTIFY. */
+export const feedOptions = (
+  config: Config,
+  logger: Logger,
+): Required<Pick<FeedOptions, 'choose' | 'readLog'>> => ({
+  async choose(server) {
+    for (const extension of extensions) await extension.chooseFeed?.(config, server, logger);
+  },
+  readLog: extensions.find((extension) => extension.readLog)?.readLog,
+});
+
 /**
  * Opens the extensions that the settings ask for, in the order of the list.
  * @param add takes each that was opened, to be closed with the gateway.
@@ -21,14 +37,18 @@ export async function loadSchema(config: Config): Promise<GraphQLSchema | undefi
  */
 export async function openExtensions(
   config: Config,
-  parts: Omit<GatewayParts, 'metrics'>,
+  parts: Omit<GatewayParts, 'metrics' | 'noteChange'>,
   add: (hooks: Hooks) => void,
   others: readonly Hooks[] = [],
-): Promise<Hooks> {
+): Promise<JoinedHooks> {
   const opened = [...others];
+  function noteChange(viewerId: number): void {
+    parts.responseCache.invalidate(viewerId);
+    for (const hooks of opened) hooks.changed?.(viewerId, true);
+  }
   for (const extension of extensions) {
-    const metrics = opened.flatMap((each) => each.metrics ?? []);
-    const hooks = await extension.open?.(config, { ...parts, metrics });
+    const metrics = opened.flatMap((hooks) => hooks.metrics ?? []);
+    const hooks = await extension.open?.(config, { ...parts, metrics, noteChange });
     if (!hooks) continue;
     add(hooks);
     opened.push(hooks);
@@ -36,24 +56,37 @@ export async function openExtensions(
   return joinHooks(opened);
 }
 
-/** Joins hooks that are called in their order. A moment at which none does anything is undefined. */
-export function joinHooks(all: readonly Hooks[]): Hooks {
-  const those = <Name extends keyof Hooks>(name: Name) =>
-    all.flatMap((hooks) => (hooks[name] === undefined ? [] : [hooks]));
+/** Joins hooks. Each moment calls those that have something to do at it, in their order. */
+export function joinHooks(all: readonly Hooks[]) {
+  const those = (name: keyof Hooks) => all.filter((hooks) => hooks[name] !== undefined);
+  const [reading, writing, changing] = [those('beforeRead'), those('afterWrite'), those('changed')];
   const [beginning, ending] = [those('began'), those('ended')];
   return {
     endpoints: all.flatMap(({ endpoints = [] }) => endpoints),
     missingPages: Object.assign({}, ...all.map(({ missingPages }) => missingPages)),
     lines: all.flatMap(({ lines = [] }) => lines),
-    ...(beginning.length > 0 && {
-      began: (exchange) => {
-        for (const each of beginning) each.began?.(exchange);
-      },
-    }),
-    ...(ending.length > 0 && {
-      ended: (outcome) => {
-        for (const each of ending) each.ended?.(outcome);
-      },
-    }),
-  };
+    connections: all.reduce((sum, { connections = 0 }) => sum + connections, 0),
+    /** Undefined where no extension reads in place of the core. */
+    sqlFor: all.find(({ sqlFor }) => sqlFor)?.sqlFor,
+    beforeRead(...given) {
+      let waiting: Promise<HttpResponse | undefined> | undefined;
+      for (const hooks of reading) {
+        const wait = () => hooks.beforeRead?.(...given);
+        waiting = waiting ? waiting.then((early) => early ?? wait()) : wait();
+      }
+      return waiting;
+    },
+    async afterWrite(...given) {
+      for (const hooks of writing) await hooks.afterWrite?.(...given);
+    },
+    changed(...given) {
+      for (const hooks of changing) hooks.changed?.(...given);
+    },
+    began(exchange) {
+      for (const hooks of beginning) hooks.began?.(exchange);
+    },
+    ended(outcome) {
+      for (const hooks of ending) hooks.ended?.(outcome);
+    },
+  } satisfies { readonly [Name in keyof Hooks]: Hooks[Name] | undefined };
 }

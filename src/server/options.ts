@@ -6,11 +6,11 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Turns } from '../database/turns.ts';
-import type { Hooks } from '../extensionPoints.ts';
-import type { Replicas } from '../extensions/standbys/replicas.ts';
 import type { Timeouts } from '../http/connections.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { MirrorService } from '../mirror/service.ts';
+
+import type { JoinedHooks } from './hooks.ts';
 
 /** How long, in seconds, responses and valid tokens are cached at most, even if no change is announced. */
 export const cacheMaxAge = 300;
@@ -37,7 +37,5 @@ export interface ServerOptions {
   /** The schema of `/graphql`. By default the core's own. */
   schema?: GraphQLSchema | undefined;
   /** What extensions do. */
-  hooks?: Hooks;
-  /** Set where there are standbys to read from. */
-  replicas?: Replicas | undefined;
+  hooks: JoinedHooks;
 }

@@ -15,8 +15,7 @@ import {
 import { inTransaction } from '../database/transaction.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
-import type { EndpointHook, Hooks, PipelineParts } from '../extensionPoints.ts';
-import { createPositions, type Positions } from '../extensions/standbys/positions.ts';
+import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createWatchViewer } from '../graphql/subscribe.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
@@ -33,6 +32,7 @@ import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { type ChangeTokens, createContext, type UpstreamAccount } from '../schema/context.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
+import type { JoinedHooks } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 
 type Steps = ReturnType<typeof createSteps>;
@@ -117,21 +117,15 @@ async function respondToBatch(
 
 /** Makes the steps. */
 function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
-  const { config, database, feed, responseCache, mirror, replicas, logger } = options;
+  const { config, database, feed, responseCache, mirror, hooks, logger } = options;
   const sql = withRunner(database.sql, outages.watch);
-  const viewers = createViewers(sql, feed, cacheMaxAge, replicas?.noteChange);
+  const viewers = createViewers(sql, feed, cacheMaxAge, (viewerId) => hooks.changed(viewerId, false));
   const access = createAccess(options, viewers, deadlines);
   function onChanged(viewerId: number): void {
     responseCache.invalidate(viewerId);
-    replicas?.noteChange(viewerId);
+    hooks.changed(viewerId, false);
   }
-  const positions = database.embedded
-    ? undefined
-    : createPositions(database.sql, feed, (viewerId) => {
-        onChanged(viewerId);
-        mirror?.noteChange(viewerId);
-      });
-  const runTask = createTaskRunner({ responseCache, positions }, access.shed, onChanged);
+  const runTask = createTaskRunner({ responseCache, hooks }, access.shed, onChanged);
   const handlers = createHandlers(options, viewers, outages);
   const { proxy } = handlers;
   return {
@@ -150,16 +144,15 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
       proxy &&
       (async (exchange: Exchange, viewer: Viewer) => {
         const response = await proxy(exchange, viewer);
-        if (!isRead(exchange)) await positions?.addTo(exchange, response);
+        if (!isRead(exchange)) await hooks.afterWrite(exchange, response);
         return response;
       }),
     /**
-     * Waits until the data here is as new as the request needs, or returns an error response if that cannot be. The position that
-     * the client sends comes first: it may tell the mirror that it has to read the account.
+     * Waits until the data here is as new as the request needs, or returns an error response if that cannot be. What the client
+     * knows comes first: it may tell the mirror that it has to read the account.
      */
     waitUntilCurrent(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined {
-      const isBound = exchange.request.headers['dovetail-position'] !== undefined;
-      const receiving = isBound ? positions?.receive(exchange, viewer) : undefined;
+      const receiving = hooks.beforeRead(exchange, viewer);
       // What is forwarded is not read from the mirror.
       if (!mirror || (exchange.endpoint === 'rest' && mirror.forwarding)) return receiving;
       if (!receiving) return mirror.waitUntilFresh(exchange, viewer);
@@ -169,7 +162,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
 }
 
 /** Makes the handlers of the endpoints of extensions, and returns a function that finds them. */
-function createOwnHandlers({ endpoints = [] }: Hooks = {}, parts: PipelineParts) {
+function createOwnHandlers({ endpoints }: JoinedHooks, parts: PipelineParts) {
   const handlers = new Map<OwnEndpoint, ReturnType<EndpointHook['createHandler']>>(
     endpoints.map((endpoint) => [endpoint, endpoint.createHandler(parts)]),
   );
@@ -263,7 +256,7 @@ function rateKeyOf(viewer: Viewer | null): string | undefined {
  * @param onChanged called with a viewer who may have written something.
  */
 export function createTaskRunner(
-  { responseCache, positions }: Pick<ServerOptions, 'responseCache'> & { positions: Positions | undefined },
+  { responseCache, hooks }: Pick<ServerOptions, 'responseCache' | 'hooks'>,
   shed: (exchange: Exchange, viewer: Viewer | null) => boolean,
   onChanged: (viewerId: number) => void,
 ) {
@@ -284,7 +277,7 @@ export function createTaskRunner(
       else responseCache.noteRead(viewer.id);
     });
     const response = await running;
-    if (work.mayHaveWritten) await positions?.addTo(exchange, response);
+    if (work.mayHaveWritten) await hooks.afterWrite(exchange, response);
     return response;
   }
 
@@ -315,7 +308,7 @@ const longestTrust = 1_000;
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
 function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
-  const { config, database, feed, turns, responseCache, mirror, replicas, demoToken } = options;
+  const { config, database, feed, turns, responseCache, mirror, hooks, demoToken } = options;
   const { validUntil, isValid, hasEnded } = createTokenChecks(viewers, mirror);
   // No change is announced when a token of the upstream ends, so the gateway has to ask the upstream.
   const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
@@ -330,11 +323,11 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
     activate: (...given) => mirror.upstream.activate(...given).catch(fail),
     fetchDetails: (...given) => mirror.upstream.fetchDetails(...given).catch(fail),
   };
-  /** A factory of contexts whose statements take turns. Those on a standby take none: it has a pool of its own. */
+  /** A factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
   const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
     const run = runnerFor(viewer.id);
-    const sql = replicas
-      ? withRunner(replicas.sqlFor(viewer), watch)
+    const sql = hooks.sqlFor
+      ? withRunner(hooks.sqlFor(viewer), watch)
       : withRunner(database.sql, (statement) => watch(() => run(statement)));
     const changeTokens: ChangeTokens = (change) =>
       watch(() =>
@@ -353,7 +346,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages({ ...options, missingPages: options.hooks?.missingPages }, demoTokenFor, watch),
+    page: createPages({ ...options, missingPages: hooks.missingPages }, demoTokenFor, watch),
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,

@@ -67,8 +67,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     },
     handle,
   );
-  const { DATABASE_CONNECTIONS, DATABASE_REPLICA_URLS = [] } = config;
-  const own = DATABASE_CONNECTIONS * (1 + DATABASE_REPLICA_URLS.length);
+  const own = config.DATABASE_CONNECTIONS + options.hooks.connections;
   server.maxConnections = options.maxConnections ?? mostConnections(own);
   const connections = watchConnections(server, timeouts, closing);
   // A server may ignore expectations other than `100-continue` (RFC 9110, section 10.1.1).
@@ -82,20 +81,20 @@ export function createGatewayServer(options: ServerOptions): Server {
 }
 
 function createListener(
-  { logger, hooks = {} }: ServerOptions,
+  { logger, hooks }: ServerOptions,
   deadlines: Deadlines,
   countOutcome: (outcome: Outcome) => void,
 ): ExchangeListener {
   const log = createRequestLog(logger);
   return {
-    endpoints: new Map(hooks.endpoints?.map((endpoint) => [endpoint.path, endpoint])),
-    began: (exchange) => hooks.began?.(exchange),
+    endpoints: new Map(hooks.endpoints.map((endpoint) => [endpoint.path, endpoint])),
+    began: hooks.began,
     failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
     ended(outcome) {
       deadlines.end(outcome.exchange);
       countOutcome(outcome);
       log(outcome);
-      hooks.ended?.(outcome);
+      hooks.ended(outcome);
     },
   };
 }

@@ -6,9 +6,10 @@ import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { statusOf } from '../../src/errors.ts';
 import { createMetrics } from '../../src/extensions/metrics/metrics.ts';
+import { metricsOf as metricsOfStandbys } from '../../src/extensions/standbys/replicas.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { metricsOfMirror, metricsOfReplicas } from '../../src/server/gateway.ts';
+import { metricsOfMirror } from '../../src/server/gateway.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { settings } from '../support/settings.ts';
 import { readPage, rowsOf } from './markdown.ts';
@@ -45,9 +46,9 @@ it('docs/operations.md lists the metrics with their types and descriptions', asy
   const responseCache = createResponseCache(createViewerVersions(feed), { maxBytes: 0, maxAge: 1 });
   const mirror = { figures: () => ({ accounts: 2, skipped: 3, requests: 5 }) };
   const standby = { name: 'standby1:5432', isHealthy: true, status: 'well', reads: 11, connections: 1 };
-  const replicas = { figures: () => ({ primary: 6, retried: 4, standbys: [standby] }) };
+  const replicas = () => ({ primary: 6, retried: 4, standbys: [standby] });
   const turns = createTurns(1, 1);
-  const others = [...metricsOfMirror(mirror), ...metricsOfReplicas(replicas)];
+  const others = [...metricsOfMirror(mirror), ...metricsOfStandbys(replicas)];
   const metrics = createMetrics({ pool, responseCache, feed, turns, metrics: others });
   const text = await metrics.print();
   for (const line of [

@@ -9,11 +9,10 @@ import { digestOf } from '../../src/auth/tokens.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
-import { createPositions } from '../../src/extensions/standbys/positions.ts';
-import type { Exchange } from '../../src/http/exchange.ts';
 import { jsonResponse, type StreamedResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { longestActivation } from '../../src/mirror/activation.ts';
+import { joinHooks } from '../../src/server/hooks.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
 import type { Pipeline } from '../../src/server/pipeline.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
@@ -69,6 +68,7 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
     logger: createLogger('error', { write: (line: string) => log.push(line) }),
     demoToken: undefined,
     turns: createTurns(10, config.MAX_WAITING),
+    hooks: joinHooks([]),
     closing: new AbortController().signal,
     ...options,
   });
@@ -299,19 +299,4 @@ it('under overload everything gets a response that needs no database, and no unk
   expect(await statusOf('/api/v1/nowhere', { Authorization: `Bearer dvt_${'b'.repeat(43)}` })).toBe(503);
   expect((await ask('/api/v1/nowhere')).status).toBe(404);
   expect(sql.run.mock.calls).toHaveLength(length);
-});
-
-it('a position that was reached is forgotten with the connection: the next one may lead to an older primary', async () => {
-  const { feed, lose } = createFakeFeed();
-  let timeline = '00000002';
-  const sql = { run: async () => [{ text: '0/20', timeline }] } as unknown as Database['sql'];
-  const { receive } = createPositions(sql, feed, () => {});
-  const request = { headers: { 'dovetail-position': '2-0/10' } };
-  const exchange = { endpoint: 'rest', request } as unknown as Exchange;
-  const receiveNow = async () => (await receive(exchange, { id: 1, tokenId: 1, scope: 'activate' }))?.status;
-  expect(await receiveNow()).toBeUndefined();
-  timeline = '00000001';
-  expect(await receiveNow()).toBeUndefined();
-  lose();
-  expect(await receiveNow()).toBe(503);
 });

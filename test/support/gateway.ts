@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { beforeEach, expect, inject } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
 import { openClient } from '../../src/database/client.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
@@ -17,15 +16,15 @@ import type { PrismaClient } from '../../src/database/generated/prisma/client.ts
 import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
-import type { Hooks } from '../../src/extensionPoints.ts';
-import { extensions } from '../../src/extensions/extensions.ts';
-import { openReplicas, type Replicas } from '../../src/extensions/standbys/replicas.ts';
+import type { GatewayParts, Hooks } from '../../src/extensionPoints.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import { loadSchema, openExtensions } from '../../src/server/hooks.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
+import { readLog } from './feed.ts';
+import { readConfig } from './settings.ts';
 import { watchResponses } from './watchResponses.ts';
 
 export interface TestGateway {
@@ -33,7 +32,6 @@ export interface TestGateway {
   readonly database: TestDatabase;
   readonly responseCache: ResponseCache;
   readonly feed: ChangeFeed;
-  readonly replicas: Replicas | undefined;
   /** The lines that the gateway has logged, among them the errors that it hid from clients. */
   readonly log: readonly string[];
   /** The number of open connections. */
@@ -109,8 +107,8 @@ export interface TestGatewayOptions extends Partial<ServerOptions> {
   ) => Promise<ServerOptions['mirror']>;
   /** The memory for cached responses, in bytes; 16 MiB by default. */
   readonly cacheBytes?: number;
-  /** The URLs of standbys of the database. */
-  readonly standbys?: readonly string[];
+  /** Opens what takes part besides the extensions that the settings ask for. It is closed with the gateway. */
+  readonly openHooks?: (parts: Omit<GatewayParts, 'metrics' | 'noteChange'>) => Promise<Hooks>;
 }
 
 /**
@@ -123,34 +121,37 @@ export async function openTestGateway(
 ): Promise<TestGateway> {
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
-  const feed = await database.openChangeFeed();
+  const feed = await database.openChangeFeed({ readLog });
   const responseCache = createResponseCache(createViewerVersions(feed), {
     maxBytes: options.cacheBytes ?? 16 * 1024 * 1024,
     maxAge: 300,
   });
   const closing = new AbortController();
   const parts = {
-    config: readConfig({ ...highLimits, ...options.settings }, extensions),
+    config: readConfig({ ...highLimits, ...options.settings }),
     database,
     feed,
     responseCache,
     logger: createLogger(options.logLevel ?? 'error', { write: (line: string) => log.push(line) }),
   };
+  const mirror = await options.openMirror?.(parts);
   const turns = createTurns(database.pool.options.max, parts.config.MAX_WAITING);
   const opened: Hooks[] = [];
-  const hooks = await openExtensions(parts.config, { ...parts, turns }, (each) => opened.unshift(each));
-  const mirror = await options.openMirror?.(parts);
-  const bounds = { connections: 5, statement: 10_000 };
-  const replicas =
-    options.standbys &&
-    (await openReplicas({ ...database, feed, bounds, urls: options.standbys, onChange() {} }));
+  const others = options.openHooks ? [await options.openHooks({ ...parts, turns })] : [];
+  opened.push(...others);
+  if (mirror) others.push({ changed: (id, isUnheard) => isUnheard && mirror.noteChange(id) });
+  const hooks = await openExtensions(
+    parts.config,
+    { ...parts, turns },
+    (each) => opened.unshift(each),
+    others,
+  );
   const server = createGatewayServer({
     ...parts,
     turns,
     hooks,
     schema: await loadSchema(parts.config),
     mirror,
-    replicas,
     demoToken: undefined,
     closing: closing.signal,
     ...options,
@@ -164,7 +165,6 @@ export async function openTestGateway(
     database,
     feed,
     responseCache,
-    replicas,
     log,
     connections: promisify(server.getConnections.bind(server)),
     async close() {
@@ -175,7 +175,6 @@ export async function openTestGateway(
       await closed;
       for (const each of opened) await each.close?.();
       await mirror?.close();
-      await replicas?.close();
       await feed.close();
       await database.close();
       // The OpenAPI document describes those of a database of its own.

@@ -18,20 +18,15 @@ import {
   findSchemaProblem,
   findSilentTriggers,
 } from '../../database/rights.ts';
-import { checkPooler, createSession, isPooled, type Session, sharesSession } from '../../database/session.ts';
+import { checkPooler, createSession, isPooled, sharesSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
-import type { Check, Found } from '../../extensionPoints.ts';
-import { checkReplicationSlot, readFeedSetup } from '../../extensions/logFeed/announceMode.ts';
+import type { Check, ExaminedServer, Found } from '../../extensionPoints.ts';
+import { extensions } from '../../extensions/extensions.ts';
 import { type Finding, problemOf, runChecks, timeout } from './finding.ts';
 
-/** A server that is connected. */
-interface ConnectedServer {
+/** A server that is connected, with what the checks of the core need besides. */
+interface ConnectedServer extends ExaminedServer {
   readonly urls: ServerUrls;
-  readonly client: pg.Client;
-  /** The session for notifications and migrations: of DATABASE_DIRECT_URL, or else the same as that of `client`. */
-  readonly direct: Session;
-  /** Of the direct connection. */
-  readonly server: pg.ClientConfig;
   readonly info: Awaited<ReturnType<typeof readInfo>>;
 }
 
@@ -47,7 +42,7 @@ const checks: readonly Check<ConnectedServer>[] = [
   ['row security', checkHiddenTables],
   ['triggers', checkTriggers],
   ['change feed', checkFeed],
-  ['announcements', checkAnnouncing],
+  ...extensions.flatMap(({ serverChecks = [] }) => serverChecks),
 ];
 
 export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
@@ -222,17 +217,4 @@ async function checkFeed({ client, server }: ConnectedServer): Promise<Found> {
   } finally {
     await Promise.all([listener.close(), other.close()]);
   }
-}
-
-/** How changes are announced. The log of a start says why. */
-async function checkAnnouncing({ client, direct, server }: ConnectedServer): Promise<Found> {
-  if ((await readProgress(client)).pending.length > 0) return undefined;
-  const { mode, walLevel, isPublished } = await readFeedSetup(direct.client);
-  if (mode === 'notify' || walLevel !== 'logical') return 'by NOTIFY';
-  const lack = isPublished
-    ? await checkReplicationSlot(server)
-    : { says: 'there is no publication dovetail', advice: 'As the owner: CREATE PUBLICATION dovetail;' };
-  return lack
-    ? { says: `by messages in the log, which cannot be read: ${lack.says}`, advice: lack.advice }
-    : 'by messages in the log';
 }

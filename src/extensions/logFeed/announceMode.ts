@@ -4,7 +4,6 @@
  */
 
 import pg from 'pg';
-import type { Config } from '../../config/config.ts';
 import { announcedTables } from '../../database/models.ts';
 import { createSession, isUnresponsive } from '../../database/session.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
@@ -46,7 +45,7 @@ export interface ChosenMode {
  * @throws {SetupError} if the wanted mode is not possible.
  */
 export async function chooseAnnounceMode(
-  wanted: Config['CHANGE_FEED'],
+  wanted: 'auto' | 'notify' | 'logical',
   direct: pg.ClientConfig,
 ): Promise<ChosenMode> {
   const { client, connect, close } = createSession(direct);

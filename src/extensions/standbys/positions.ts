@@ -12,6 +12,7 @@ import type { Viewer } from '../../auth/viewer.ts';
 import type { ChangeFeed } from '../../database/feed/changeFeed.ts';
 import type { Sql } from '../../database/reader/sql.ts';
 import { messages } from '../../errors.ts';
+import type { Hooks } from '../../extensionPoints.ts';
 import { errorResponse } from '../../http/errorResponse.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { atMost } from '../../http/lruLimit.ts';
@@ -21,8 +22,6 @@ import { createPositionReader, type PrimaryPosition, parsePosition } from './log
 const positionHeader = 'Dovetail-Position';
 
 type TimelinePosition = Pick<PrimaryPosition, 'timeline' | 'position'>;
-
-export type Positions = ReturnType<typeof createPositions>;
 
 /** How many viewers have their reached position remembered. */
 const maxViewers = 100_000;
@@ -55,7 +54,7 @@ export function createPositions(
 
   return {
     /** Makes the request read nothing older than the position that it sends. Undefined if there is nothing to wait for. */
-    receive(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined {
+    beforeRead(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined {
       const given = exchange.request.headers['dovetail-position'];
       if (given === undefined) return undefined;
       const sent = parseTimelinePosition(String(given));
@@ -65,14 +64,14 @@ export function createPositions(
     },
 
     /** Adds the position after the write to its response. */
-    async addTo(exchange: Exchange, { status }: HttpResponse | StreamedResponse): Promise<void> {
+    async afterWrite(exchange: Exchange, { status }: HttpResponse | StreamedResponse): Promise<void> {
       // A rejected request has written nothing.
       if (status >= 400) return;
       // The write has succeeded, even if its position cannot be read.
       const taken = await take().catch(() => undefined);
       if (taken) exchange.headers[positionHeader] = `${taken.timeline}-${taken.text}`;
     },
-  };
+  } satisfies Hooks;
 }
 
 /** Whether `reached` covers a position. A later timeline covers all of an earlier one. */

@@ -23,6 +23,7 @@ import { type ReadCheck, type Sql, statementName } from '../../database/reader/s
 import { isPooled } from '../../database/session.ts';
 import { createSharedRuns, pause } from '../../database/waiting.ts';
 import { clientError, errorText, messages, SetupError } from '../../errors.ts';
+import type { Metric, MetricValues } from '../../extensionPoints.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from './logPosition.ts';
 
 export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
@@ -42,26 +43,70 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
   const addresses = urls.map((url) => keepConnected(url, bounds, primary, onChange));
   const viewers = trackViewers(feed, primary.take);
   const counts = { primary: 0, retried: 0 };
+  const figures = (): Figures => ({
+    ...counts,
+    standbys: addresses.map(({ name, current, status, reads }) => ({
+      name,
+      isHealthy: current() !== undefined,
+      status: status(),
+      reads,
+    })),
+  });
   return {
     /** The SQL interface of one operation of the viewer. Each viewer has one address; there is at least one. */
     sqlFor: ({ id }: { readonly id: number }) =>
       createOperationSql(sql, id, addresses[id % addresses.length] as StandbyAddress, viewers, counts),
     /** Must be called before a change by the viewer, or one that the viewer knows, is acknowledged. */
-    noteChange: viewers.noteChange,
-    figures: () => ({
-      ...counts,
-      standbys: addresses.map(({ name, current, status, reads }) => ({
-        name,
-        isHealthy: current() !== undefined,
-        status: status(),
-        reads,
-      })),
-    }),
+    changed: viewers.noteChange,
+    metrics: metricsOf(figures),
+    figures,
     async close() {
       viewers.close();
       await Promise.all(addresses.map(({ close }) => close()));
     },
   };
+}
+
+/** What metrics show. */
+interface Figures {
+  /** The statements that went to the primary, and those that went there after they had failed on a standby. */
+  readonly primary: number;
+  readonly retried: number;
+  readonly standbys: readonly {
+    readonly name: string;
+    readonly isHealthy: boolean;
+    readonly status: string;
+    readonly reads: number;
+  }[];
+}
+
+/** Labels standbys with their addresses, as the settings have them. */
+export function metricsOf(figures: () => Figures): readonly Metric[] {
+  const standbys = () => figures().standbys;
+  const reads = (): MetricValues => [
+    ['primary', figures().primary],
+    ...standbys().map(({ name, reads }) => [name, reads] as const),
+  ];
+  return [
+    {
+      name: 'database_reads_total',
+      help: 'Statements of requests that read, by the server that they went to: primary, or a standby',
+      read: reads,
+      label: 'server',
+    },
+    {
+      name: 'standby_retries_total',
+      help: 'Statements that failed on a standby, and went to the primary',
+      read: () => figures().retried,
+    },
+    {
+      name: 'standby_up',
+      help: 'Whether the standby is read from (1)',
+      read: () => standbys().map(({ name, isHealthy }) => [name, Number(isHealthy)] as const),
+      label: 'server',
+      aggregator: 'min',
+    },
+  ];
 }
 
 /** The SQL interface of one operation: all its reads go to one server, which is the primary as soon as it has written. */

@@ -25,7 +25,7 @@ const database = withClient(
 const alice = await createAccount(database.client, 'alice');
 const bob = await createAccount(database.client, 'bob');
 expect(await chooseAnnounceMode('logical', direct)).toEqual({ mode: 'logical' });
-const feed = await listenToServer(direct);
+const feed = await listenToServer(direct, direct, { readLog: readMessages });
 let announced: string[] = [];
 feed.subscribe((change) =>
   announced.push(change.kind === 'user' ? `${change.userId} ${change.table}` : `all, ${feed.listening}`),
@@ -238,7 +238,7 @@ describe('a switch of the announcement mode', () => {
 
   it('is noticed by catchUp before it is announced, since changes may have been missed meanwhile', async () => {
     const line = await openTcpProxy(database);
-    const following = await listenToServer({ connectionString: line.url }, direct);
+    const following = await listenToServer({ connectionString: line.url }, direct, { readLog: readMessages });
     expect([following.listening, following.kind]).toEqual([true, 'notify']);
     const heard: string[] = [];
     following.subscribe(({ kind }) => heard.push(kind));

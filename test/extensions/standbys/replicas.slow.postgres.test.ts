@@ -9,16 +9,10 @@ import { openDatabase } from '../../../src/database/database.ts';
 import { createSignal } from '../../../src/database/waiting.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
-import {
-  graphqlOnce,
-  openTestGateway,
-  rest,
-  type TestGateway,
-  type TestGatewayOptions,
-  withClient,
-} from '../../support/gateway.ts';
+import { graphqlOnce, rest, type TestGateway, withClient } from '../../support/gateway.ts';
 import { closeSockets, connectSocket } from '../../support/sockets.ts';
 import type { TcpProxy } from '../../support/tcpProxy.ts';
+import { openStandbyGateway, type StandbyGateway } from './gateways.ts';
 
 const name = 'things';
 const cluster = await startCluster(2, { log_statement: 'all' });
@@ -39,9 +33,9 @@ afterAll(() => cluster.stop());
 
 const held: TcpProxy[] = [];
 /** The gateways that a test has opened. */
-let gateways: TestGateway[] = [];
+let gateways: StandbyGateway[] = [];
 /** The gateway of the tests that need no options. */
-let usual: TestGateway | undefined;
+let usual: StandbyGateway | undefined;
 afterAll(() => usual?.close());
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -55,21 +49,23 @@ afterEach(async () => {
 });
 
 /** @param url leads to the primary; as the superuser by default. */
-async function openGatewayAt(url?: string, options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const database = withClient(await open(url));
-  const gateway = await openTestGateway(database, { standbys: lines.map((line) => line.url), ...options });
+async function openGatewayAt(
+  url?: string,
+  standbys: readonly string[] = lines.map((line) => line.url),
+): Promise<StandbyGateway> {
+  const gateway = await openStandbyGateway(withClient(await open(url)), standbys);
   gateways.push(gateway);
   return gateway;
 }
 
-/** A gateway over standbys that are all healthy: the usual one, or one with these options. */
-async function start(options?: TestGatewayOptions): Promise<TestGateway> {
-  const gateway = (options ? undefined : usual) ?? (await openGatewayAt(undefined, options));
-  if (!options && usual !== gateway) {
+/** A gateway over standbys that are all healthy: the usual one, or one over these. */
+async function start(standbys?: readonly string[]): Promise<StandbyGateway> {
+  const gateway = (standbys ? undefined : usual) ?? (await openGatewayAt(undefined, standbys));
+  if (!standbys && usual !== gateway) {
     usual = gateway;
     gateways = gateways.filter((each) => each !== gateway);
   }
-  await expect.poll(() => healthyOf(gateway)).toBe(options?.standbys?.length ?? pair.length);
+  await expect.poll(() => healthyOf(gateway)).toBe(standbys?.length ?? pair.length);
   // The standbys replay what the start has written, after which no account has to read at the primary.
   for (const account of accounts) await readsFromStandby(gateway, account);
   return gateway;
@@ -104,12 +100,9 @@ async function pauseWithLock(): Promise<void> {
   await locking.query('COMMIT');
 }
 
-const figuresOf = ({ replicas }: TestGateway) => {
-  if (!replicas) throw new Error('it has no standbys');
-  return replicas.figures();
-};
-const statusesOf = (gateway: TestGateway) => figuresOf(gateway).standbys.map(({ status }) => status);
-const healthyOf = (gateway: TestGateway) =>
+const figuresOf = ({ replicas }: StandbyGateway) => replicas.figures();
+const statusesOf = (gateway: StandbyGateway) => figuresOf(gateway).standbys.map(({ status }) => status);
+const healthyOf = (gateway: StandbyGateway) =>
   figuresOf(gateway).standbys.filter(({ isHealthy }) => isHealthy).length;
 
 /** How many statements that read records of viewers are in the log of a server. */
@@ -146,7 +139,7 @@ async function activeOf(gateway: TestGateway, { token }: Account, headers: Recor
 }
 
 /** Waits until the account reads from a standby. */
-async function readsFromStandby(gateway: TestGateway, account: Account): Promise<void> {
+async function readsFromStandby(gateway: StandbyGateway, account: Account): Promise<void> {
   await expect
     .poll(async () => {
       const { primary } = figuresOf(gateway);
@@ -239,7 +232,7 @@ describe('reads', () => {
       await released;
       return rows;
     });
-    gateway.replicas?.noteChange(alice.userId);
+    gateway.replicas.changed(alice.userId);
     await expect.poll(() => taken).toHaveBeenCalled();
     await cluster.isReplayed(pair);
     await pause();
@@ -252,7 +245,7 @@ describe('reads', () => {
 
   it('are as new as what the standby has shown that was at the address before', async () => {
     const address = await at(pair, 0).openTcpProxy(name);
-    const gateway = await start({ standbys: [address.url] });
+    const gateway = await start([address.url]);
     const alice = at(accounts, 0);
     const template = anotherOf(alice, await activeOf(gateway, alice));
     await at(pair, 1).pauseReplay();
@@ -313,7 +306,7 @@ describe('a standby', () => {
   );
 
   it('costs each read one retry when it holds a lock whose transaction it does not replay to the end', async () => {
-    const gateway = await start({ standbys: [at(lines, 0).url] });
+    const gateway = await start([at(lines, 0).url]);
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     await pauseWithLock();
     const began = performance.now();
@@ -324,9 +317,10 @@ describe('a standby', () => {
   });
 
   it('is not read from when its URL leads to a primary or to another database', async () => {
-    const gateway = await openTestGateway(withClient(await open()), {
-      standbys: [`${cluster.primary.url}/${name}`, `${at(pair, 0).url}/postgres`],
-    });
+    const gateway = await openStandbyGateway(withClient(await open()), [
+      `${cluster.primary.url}/${name}`,
+      `${at(pair, 0).url}/postgres`,
+    ]);
     gateways.push(gateway);
     await expect
       .poll(() => statusesOf(gateway))
@@ -353,7 +347,7 @@ describe('a standby', () => {
 
   it('is not read from once it is promoted', async () => {
     const third = await cluster.addStandby();
-    const gateway = await start({ standbys: [`${third.url}/${name}`, at(lines, 1).url] });
+    const gateway = await start([`${third.url}/${name}`, at(lines, 1).url]);
     const alice = at(accounts, 0);
     const template = await activeOf(gateway, alice);
     await third.promote();
@@ -363,7 +357,7 @@ describe('a standby', () => {
     await expect.poll(() => figuresOf(gateway).standbys[0]?.status).toMatch(/it takes writes of its own/);
     // A standby of the promoted server is on the same timeline.
     const fourth = await cluster.addStandby(third);
-    const other = await openTestGateway(withClient(await open()), { standbys: [`${fourth.url}/${name}`] });
+    const other = await openStandbyGateway(withClient(await open()), [`${fourth.url}/${name}`]);
     gateways.push(other);
     await expect.poll(() => statusesOf(other)).toEqual([expect.stringContaining('timeline 2')]);
     expect(await activeOf(other, alice)).toBe(template);
@@ -416,7 +410,7 @@ describe('a change that a standby shows before its primary', () => {
       },
     ],
   ])('does not disappear from reads at the primary %s', async (_, leave) => {
-    const gateway = await start({ standbys: [at(lines, 0).url] });
+    const gateway = await start([at(lines, 0).url]);
     const alice = at(accounts, 0);
     const before = await activeOf(gateway, alice);
     const template = anotherOf(alice, before);
@@ -429,7 +423,7 @@ describe('a change that a standby shows before its primary', () => {
   });
 
   it('is not confused with one that began after the standby was lost, or that runs long', async () => {
-    const gateway = await start({ standbys: [at(lines, 0).url] });
+    const gateway = await start([at(lines, 0).url]);
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     const before = await activeOf(gateway, alice);
     const writer = await begin(`UPDATE "User" SET rank = 1 WHERE id = ${alice.userId}`);
@@ -442,7 +436,7 @@ describe('a change that a standby shows before its primary', () => {
   });
 
   it('stops the change feed, after which only a standby that is up to date is read from', async () => {
-    const gateway = await start({ standbys: [at(lines, 0).url] });
+    const gateway = await start([at(lines, 0).url]);
     const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
     const before = await activeOf(gateway, alice);
     const others = await activeOf(gateway, bobby);
