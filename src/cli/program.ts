@@ -12,15 +12,15 @@ import { isSimilar } from '../config/similarNames.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { extensions } from '../extensions/extensions.ts';
-import { UpstreamError } from '../upstream/upstream.ts';
+import { forgetCommand } from '../extensions/upstream/cli/forget.ts';
+import { syncCommand } from '../extensions/upstream/cli/sync.ts';
+import { UpstreamError } from '../extensions/upstream/client/upstream.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor/checks.ts';
-import { forgetCommand } from './forget.ts';
 import { migrateCommand } from './migrate.ts';
 import { handleOutputErrors, say } from './output.ts';
 import { serveCommand } from './serve.ts';
-import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
 import { userCommand } from './user.ts';
 

@@ -16,6 +16,7 @@ import { inTransaction } from '../database/transaction.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
 import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
+import { createProxy } from '../extensions/upstream/proxy/proxy.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createWatchViewer } from '../graphql/subscribe.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
@@ -28,7 +29,6 @@ import { type HttpResponse, isResponse, type StreamedResponse } from '../http/re
 import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
-import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { type ChangeTokens, createContext, type UpstreamAccount } from '../schema/context.ts';
 import { createInnerRunner, runBatch } from './batches.ts';

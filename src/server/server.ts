@@ -7,6 +7,7 @@ import { requestSpans } from '../channels.ts';
 import { isAway } from '../database/connection.ts';
 import { longestConnecting } from '../database/session.ts';
 import { errorText, unserved } from '../errors.ts';
+import { longestActivation } from '../extensions/upstream/mirror/activation.ts';
 import {
   timeouts as defaultTimeouts,
   endAfterIgnoredOffers,
@@ -24,7 +25,6 @@ import {
   openExchange,
 } from '../http/exchange.ts';
 import { formFor, send, sendStream } from '../http/response.ts';
-import { longestActivation } from '../mirror/activation.ts';
 import { createRequestLog } from '../telemetry/log.ts';
 import type { ServerOptions } from './options.ts';
 import { createPipeline, type Outages } from './pipeline.ts';

@@ -3,6 +3,8 @@
 import { tmpdir } from 'node:os';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
+import { createMemoryUpstream, upstreamOf } from '../extensions/upstream/support/memoryUpstream.ts';
+import { stillMirror } from '../extensions/upstream/support/mirrorService.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import {
@@ -15,8 +17,6 @@ import {
   type TestGatewayOptions,
   withClient,
 } from '../support/gateway.ts';
-import { createMemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
-import { stillMirror } from '../support/mirrorService.ts';
 import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 import { connectSocket } from '../support/sockets.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';

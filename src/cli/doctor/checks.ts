@@ -14,7 +14,7 @@ import { engineFolder } from '../../database/embedded/folder.ts';
 import { errorText } from '../../errors.ts';
 import type { Check, Found } from '../../extensionPoints.ts';
 import { extensions } from '../../extensions/extensions.ts';
-import { createUpstream, Unauthorized } from '../../upstream/upstream.ts';
+import { createUpstream, Unauthorized } from '../../extensions/upstream/client/upstream.ts';
 import { printJson } from '../output.ts';
 import { type Finding, problemOf, runChecks, timeout } from './finding.ts';
 import { findPort } from './port.ts';
