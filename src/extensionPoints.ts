@@ -4,9 +4,11 @@
  * moment costs a look at an undefined property.
  */
 
+import type { Command } from 'commander';
 import type { GraphQLSchema } from 'graphql';
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import type { AccountOwner } from './auth/users.ts';
 import type { HasEnded, Viewer } from './auth/viewer.ts';
 import type { Config, SettingsGroup } from './config/config.ts';
 import type { Settings, ValuesOf } from './config/setting.ts';
@@ -18,9 +20,11 @@ import type { Session } from './database/session.ts';
 import type { Turns } from './database/turns.ts';
 import type { Diagnosis } from './errors.ts';
 import type { PersistedFile } from './graphql/persisted.ts';
+import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
+import type { AccountElsewhere } from './schema/context.ts';
 
 /**
  * What an extension brings. Its module is always loaded, and so has to be light: heavy packages are loaded by the functions, when the
@@ -33,6 +37,12 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   chooseFeed?(config: Config & ValuesOf<Own>, server: AnnouncingServer, logger: Logger): Promise<void>;
   /** A server announces changes in its log. */
   readonly readLog?: ReadLog;
+  /** To whom the users of a database may belong. */
+  readonly owner?: AccountOwner;
+  /** Commands of the command line. What they need is loaded when they run. */
+  readonly commands?: readonly Command[];
+  /** How clients and operators get accounts, if these live elsewhere; undefined if the settings do not say so. */
+  accounts?(config: Config & ValuesOf<Own>): AccountsElsewhere | undefined;
   /** Checks of `doctor`, and those of a database server. */
   readonly serverChecks?: readonly Check<ExaminedServer>[];
   checks?(config: Config & ValuesOf<Own>): readonly Check<void>[];
@@ -60,12 +70,30 @@ export interface GatewayParts {
   readonly metrics: readonly Metric[];
 }
 
+/** Accounts that live elsewhere, in words. */
+export interface AccountsElsewhere {
+  /** For a start: how clients use the gateway, if they have tokens already. */
+  readonly clients?: ((url: string) => string) | undefined;
+  /** For a start, while no account is here. */
+  readonly arriving: string;
+  /** For the home page, before the command that creates a token. */
+  readonly use: string;
+}
+
 /** What an extension does in a gateway that serves. Each is called at the moment that it is named by. */
 export interface Hooks {
   /** Paths of its own, beside both APIs. */
   readonly endpoints?: readonly EndpointHook[];
   /** Hints for paths that have no page: why not, by path. */
   readonly missingPages?: Readonly<Record<string, string>>;
+  /** A request has a token that is not of this gateway. */
+  readonly tokens?: ForeignTokens;
+  /** A request of the REST API has a viewer: it is handled here, in place of the core's handler. */
+  handleRest?(exchange: Exchange, viewer: Viewer): Promise<HttpResponse>;
+  /** A viewer activates a template, or the details of a record are missing: the data of an account that lives elsewhere. */
+  readonly elsewhere?: AccountElsewhere;
+  /** How much longer, in milliseconds, a request may take. */
+  readonly longest?: number;
   /**
    * A request is about to read the viewer's data: it waits until this settles, and gets the response if there is one.
    * @returns undefined if there is nothing to wait for.
@@ -86,12 +114,29 @@ export interface Hooks {
   ended?(outcome: Outcome): void;
   /** How many connections it may have open. */
   readonly connections?: number;
+  /** A probe asks whether the gateway is ready: a line of the response. */
+  readyLine?(): string;
   /** Its metrics. */
   readonly metrics?: readonly Metric[];
   /** Entries of the text that a start prints. */
   readonly lines?: readonly Line[];
   /** The gateway closes. What was opened later is closed before. */
   close?(): Promise<void>;
+}
+
+/** Tokens of another service. */
+export interface ForeignTokens {
+  /** The viewer of a token that was checked a short while ago. */
+  known(authorization: string | undefined): Viewer | undefined;
+  /** @param address of the client. @returns null for a token that is invalid, or an error if it cannot be checked now. */
+  authenticate(
+    authorization: string | undefined,
+    address: string,
+  ): Promise<{ readonly viewer: Viewer | null } | { readonly error: HttpError; readonly retryAfter: number }>;
+  /** Whether the token of a viewer is still valid. It is asked for a stream that is open. */
+  recheck(viewer: Viewer): Promise<boolean>;
+  /** After how many seconds a stream asks again: no change is announced when such a token ends. */
+  readonly maxAge: number;
 }
 
 /** A path of its own. Its requests are authenticated and counted like others. No page of another site may use it. */

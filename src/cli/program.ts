@@ -12,9 +12,6 @@ import { isSimilar } from '../config/similarNames.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { extensions } from '../extensions/extensions.ts';
-import { forgetCommand } from '../extensions/upstream/cli/forget.ts';
-import { syncCommand } from '../extensions/upstream/cli/sync.ts';
-import { UpstreamError } from '../extensions/upstream/client/upstream.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor/checks.ts';
@@ -32,8 +29,6 @@ const program = new Command('dovetail')
   .addCommand(demoCommand)
   .addCommand(userCommand)
   .addCommand(tokenCommand)
-  .addCommand(syncCommand)
-  .addCommand(forgetCommand)
   .addCommand(migrateCommand)
   .addCommand(doctorCommand)
   .addHelpText(
@@ -55,6 +50,8 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
     // The primary process has printed these already.
     if (!cluster.isWorker) reportSimilarSettings();
   });
+
+for (const command of extensions.flatMap(({ commands = [] }) => commands)) program.addCommand(command);
 
 /** Reports each environment variable whose name is almost that of a setting: it is probably misspelt, and has no effect. */
 function reportSimilarSettings(): void {
@@ -91,8 +88,7 @@ const isTimeout = (error: unknown) =>
  * print the line of source, and a line of a minified package may have 60 KB.
  */
 function failureText(error: unknown): string {
-  if (error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError)
-    return error.message;
+  if (error instanceof SetupError || error instanceof TokenError) return error.message;
   return isTimeout(error) ? `Gave up: ${unresponsiveText}` : inspect(error);
 }
 

@@ -157,44 +157,11 @@ export const settings = {
     `one of ${logLevels.join(', ')}`,
     z.enum(logLevels).default('info'),
   ),
-  UPSTREAM_URL: setting(
-    'base URL of a service that speaks the REST interface: REST requests go there, and the database mirrors its accounts for GraphQL',
-    'a URL without user, query or fragment, such as https://example.com/api/v1',
-    z
-      .url({ protocol: /^https?$/ })
-      .regex(/^[^@?#]*$/)
-      .transform((url) => url.replace(/\/+$/, ''))
-      .optional(),
-  ),
-  UPSTREAM_TOKEN: {
-    ...setting(
-      'API token for UPSTREAM_URL: the one account to mirror; unset, clients bring tokens of their own',
-      'a token: visible ASCII characters',
-      z
-        .string()
-        .regex(/^[!-~]+$/)
-        .optional(),
-    ),
-    secret: true,
-  },
-  UPSTREAM_INTERVAL: integerSetting(
-    'seconds from one refresh of a mirrored account to the next, and for which a REST response is fresh unless the upstream says so',
-    [1, 86_400],
-    60,
-  ),
-  UPSTREAM_RATE: integerSetting(
-    'requests a minute that the upstream allows for an account; 0 for no limit',
-    [0, 1_000_000],
-    60,
-  ),
 } satisfies Settings;
 
 /** Settings that have no effect without another one. Setting only the first is an error. */
 const requiredSettings: Readonly<Record<string, string>> = {
   DATABASE_DIRECT_URL: 'DATABASE_URL',
-  UPSTREAM_TOKEN: 'UPSTREAM_URL',
-  UPSTREAM_INTERVAL: 'UPSTREAM_URL',
-  UPSTREAM_RATE: 'UPSTREAM_URL',
 };
 
 /** Settings that belong together: those of an extension. */

@@ -10,5 +10,14 @@ import { mcp } from './mcp/extension.ts';
 import { metrics } from './metrics/extension.ts';
 import { standbys } from './standbys/extension.ts';
 import { tracing } from './tracing/extension.ts';
+import { upstream } from './upstream/extension.ts';
 
-export const extensions: readonly Extension[] = [tracing, federation, logFeed, standbys, mcp, metrics];
+export const extensions: readonly Extension[] = [
+  tracing,
+  federation,
+  logFeed,
+  standbys,
+  upstream,
+  mcp,
+  metrics,
+];

@@ -23,7 +23,6 @@ export const httpErrors = {
   headersTooLarge: { status: 431, code: 'BAD_USER_INPUT', message: messages.headersTooLarge },
   tooManyRequests: { code: 'TOO_MANY_REQUESTS', message: messages.tooManyRequests },
   tooBusy: { code: 'SERVICE_UNAVAILABLE', message: messages.tooBusy },
-  upstreamAway: { code: 'SERVICE_UNAVAILABLE', message: messages.upstreamUnreachable },
   internal: { code: 'INTERNAL_SERVER_ERROR', message: messages.internal },
 } as const satisfies Record<string, HttpError>;
 

@@ -180,7 +180,7 @@ export function endExchange({ response }: Exchange, status: number | undefined):
 function idOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   const isUsable = typeof given === 'string' && usableId.test(given);
-  // A token of the upstream may look like anything.
+  // A token of another service may look like anything.
   return isUsable && !headers.authorization?.includes(given) ? given : randomUUID();
 }
 

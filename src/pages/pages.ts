@@ -6,14 +6,13 @@ import { type Config, hasConsole } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { RunInTurn } from '../database/turns.ts';
-import type { MirrorService } from '../extensions/upstream/mirror/service.ts';
 import { failureResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isFromBrowser, isRead } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { homePage } from './home.ts';
+import { type AccountsElsewhere, homePage } from './home.ts';
 import { headerFor, linksFor, listOf, type PageSettings, pages } from './links.ts';
 import { bundledFiles, type PageHandler, pageResponse, staticResponse } from './page.ts';
 import { escapeHtml, readTemplate } from './template.ts';
@@ -22,7 +21,10 @@ interface PagesOptions {
   readonly config: Config;
   readonly database: Pick<Database, 'pool'>;
   readonly feed: Pick<ChangeFeed, 'listening'>;
-  readonly mirror?: Pick<MirrorService, 'status'> | undefined;
+  /** Set where accounts live elsewhere. */
+  readonly accounts?: AccountsElsewhere | undefined;
+  /** Lines of `/readyz` besides its own. */
+  readonly readyLines?: () => readonly string[];
   /** Hints for paths that have no page, by path. */
   readonly missingPages?: Readonly<Record<string, string>> | undefined;
 }
@@ -38,7 +40,7 @@ export function createPages(
 ): PageHandler {
   const { config, missingPages = {} } = options;
   const pages = new Map<string, PageHandler>()
-    .set('/', (exchange) => homePage(exchange, config, demoTokenFor(exchange.request)))
+    .set('/', (exchange) => homePage(exchange, config, demoTokenFor(exchange.request), options.accounts))
     .set('/healthz', () => textResponse(200, 'alive'))
     .set('/readyz', createReadiness(options, watch));
   if (hasConsole(config)) {
@@ -92,8 +94,11 @@ function nothingAt(path: string, hints: Readonly<Record<string, string>>): strin
 /** How long, in milliseconds, the database may take to respond to a probe. */
 const probeTimeout = 2_000;
 
-/** The page at `/readyz`. It reports how fresh a mirror is. A gateway is ready even if its upstream is away. */
-function createReadiness({ database: { pool }, feed, mirror }: PagesOptions, watch: RunInTurn): PageHandler {
+/** The page at `/readyz`. Extensions report their state there. A gateway is ready whatever they say. */
+function createReadiness(
+  { database: { pool }, feed, readyLines }: PagesOptions,
+  watch: RunInTurn,
+): PageHandler {
   /** Concurrent probes share one query: a probe needs no token, so there may be many. */
   let checking: Promise<boolean> | undefined;
   return async () => {
@@ -108,7 +113,7 @@ function createReadiness({ database: { pool }, feed, mirror }: PagesOptions, wat
     const isReady = await checking;
     const lines = [isReady ? 'ready' : 'the database cannot be reached'];
     if (!feed.listening) lines.push('change feed: not heard; nothing is cached');
-    if (mirror) lines.push(`upstream: ${mirror.status()}`);
+    lines.push(...(readyLines?.() ?? []));
     return textResponse(isReady ? 200 : 503, lines.join('\n'));
   };
 }

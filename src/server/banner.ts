@@ -6,6 +6,7 @@ import { hostPortText, serverOf } from '../database/connection.ts';
 import type { Line } from '../extensionPoints.ts';
 import { isEverywhere } from '../http/port.ts';
 import { hasGraphiql, hasReferences } from '../pages/links.ts';
+import { findAccountsElsewhere } from './hooks.ts';
 
 export interface Banner {
   readonly url: string;
@@ -66,14 +67,12 @@ const printable = (text: string) => text.replace(/\p{C}/gu, ' ');
 /** How to get an account or a token, if there is no demo token to show. */
 function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): string {
   if (demoToken !== undefined) return '';
-  const { UPSTREAM_URL, UPSTREAM_TOKEN } = config;
+  const elsewhere = findAccountsElsewhere(config);
   const createToken = (user: string) => commandLine(config, `token create --user ${user} --name laptop`);
-  if (UPSTREAM_URL !== undefined && UPSTREAM_TOKEN === undefined)
-    return `\n  Clients of ${UPSTREAM_URL} keep their tokens, and ask here instead: ${url}/api/v1\n`;
-  const mirrored = `The account of ${UPSTREAM_URL} is being mirrored. A token for it, once the log says "mirror in step":`;
+  if (elsewhere?.clients) return `\n  ${elsewhere.clients(url)}\n`;
   const lines =
-    hasUsers || UPSTREAM_URL !== undefined
-      ? [hasUsers ? 'A token for a user:' : mirrored, '', `  ${createToken('NAME')}`]
+    hasUsers || elsewhere
+      ? [hasUsers || !elsewhere ? 'A token for a user:' : elsewhere.arriving, '', `  ${createToken('NAME')}`]
       : [
           'Nobody has an account in this database yet. There are two ways to one:',
           '',

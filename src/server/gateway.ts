@@ -13,13 +13,11 @@ import { createTurns } from '../database/turns.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
-import type { Metric } from '../extensionPoints.ts';
-import { type MirrorService, openMirrorService } from '../extensions/upstream/mirror/service.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
 import { release } from '../version.ts';
-import { feedOptions, loadSchema, openExtensions } from './hooks.ts';
+import { feedOptions, findAccountsElsewhere, loadSchema, openExtensions, owners } from './hooks.ts';
 import { cacheMaxAge } from './options.ts';
 import { createGatewayServer } from './server.ts';
 
@@ -77,23 +75,15 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
     maxAge: cacheMaxAge,
   });
-  const onChanged = responseCache.invalidate;
-  const mirror = await openMirrorService(config, { pool, sql, feed, logger, onChanged });
-  if (mirror) add(mirror);
-  const hasDemo = !mirror && (embedded || (config.DEMO_ACCOUNT === 'public' && !cluster.isWorker));
-  const demoToken = hasDemo ? await prepareDemo(database, config.DATA_DIR) : undefined;
   const turns = createTurns(pool.options.max, config.MAX_WAITING);
   const hooks = await openExtensions(
     config,
     { database, feed, responseCache, turns, logger },
     ({ close }) => close && add({ close }),
-    mirror && [
-      {
-        metrics: metricsOfMirror(mirror),
-        changed: (viewerId, isUnheard) => isUnheard && mirror.noteChange(viewerId),
-      },
-    ],
   );
+  const accounts = findAccountsElsewhere(config);
+  const hasDemo = !accounts && (embedded || (config.DEMO_ACCOUNT === 'public' && !cluster.isWorker));
+  const demoToken = hasDemo ? await prepareDemo(database, config.DATA_DIR, new Date(), owners) : undefined;
   const closing = new AbortController();
   const server = createGatewayServer({
     config,
@@ -106,7 +96,7 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     schema: await loadSchema(config),
     demoToken,
     closing: closing.signal,
-    mirror,
+    accounts,
   });
   const url = await listen(server, config, 'PORT', config.PORT);
   add({ close: () => closeServer(server, closing) });
@@ -157,26 +147,6 @@ async function closeServer(server: Server, closing: AbortController): Promise<vo
   server.close();
   closing.abort();
   await closed;
-}
-
-export function metricsOfMirror({ figures }: Pick<MirrorService, 'figures'>): readonly Metric[] {
-  return [
-    {
-      name: 'mirror_accounts',
-      help: 'Accounts of the upstream that are looked after',
-      read: () => figures().accounts,
-    },
-    {
-      name: 'mirror_records_skipped',
-      help: 'Records of these accounts that the upstream has and the mirror leaves out',
-      read: () => figures().skipped,
-    },
-    {
-      name: 'upstream_requests_total',
-      help: 'Requests that the upstream got about accounts',
-      read: () => figures().requests,
-    },
-  ];
 }
 
 function logFailure(logger: Logger, error: Error): void {

@@ -4,7 +4,7 @@ import type { GraphQLSchema } from 'graphql';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { FeedOptions } from '../database/database.ts';
-import type { GatewayParts, Hooks } from '../extensionPoints.ts';
+import type { AccountsElsewhere, Extension, GatewayParts, Hooks } from '../extensionPoints.ts';
 import { extensions } from '../extensions/extensions.ts';
 import type { HttpResponse } from '../http/response.ts';
 
@@ -18,6 +18,18 @@ export async function loadSchema(config: Config): Promise<GraphQLSchema | undefi
   }
   return undefined;
 }
+
+/** Undefined where accounts live here alone. */
+export function findAccountsElsewhere(config: Config): AccountsElsewhere | undefined {
+  for (const extension of extensions) {
+    const accounts = extension.accounts?.(config);
+    if (accounts) return accounts;
+  }
+  return undefined;
+}
+
+/** To whom the users of a database may belong. */
+export const owners = extensions.flatMap(({ owner = [] }) => owner);
 
 /** How changes are announced and heard of, besides NOTIFY. */
 export const feedOptions = (
@@ -33,20 +45,20 @@ export const feedOptions = (
 /**
  * Opens the extensions that the settings ask for, in the order of the list.
  * @param add takes each that was opened, to be closed with the gateway.
- * @param others hooks that are joined with those of the extensions.
+ * @param list by default all extensions.
  */
 export async function openExtensions(
   config: Config,
   parts: Omit<GatewayParts, 'metrics' | 'noteChange'>,
   add: (hooks: Hooks) => void,
-  others: readonly Hooks[] = [],
+  list: readonly Extension[] = extensions,
 ): Promise<JoinedHooks> {
-  const opened = [...others];
+  const opened: Hooks[] = [];
   function noteChange(viewerId: number): void {
     parts.responseCache.invalidate(viewerId);
     for (const hooks of opened) hooks.changed?.(viewerId, true);
   }
-  for (const extension of extensions) {
+  for (const extension of list) {
     const metrics = opened.flatMap((hooks) => hooks.metrics ?? []);
     const hooks = await extension.open?.(config, { ...parts, metrics, noteChange });
     if (!hooks) continue;
@@ -58,6 +70,8 @@ export async function openExtensions(
 
 /** Joins hooks. Each moment calls those that have something to do at it, in their order. */
 export function joinHooks(all: readonly Hooks[]) {
+  const first = <Name extends keyof Hooks>(name: Name) =>
+    all.find((hooks) => hooks[name] !== undefined)?.[name];
   const those = (name: keyof Hooks) => all.filter((hooks) => hooks[name] !== undefined);
   const [reading, writing, changing] = [those('beforeRead'), those('afterWrite'), those('changed')];
   const [beginning, ending] = [those('began'), those('ended')];
@@ -66,8 +80,13 @@ export function joinHooks(all: readonly Hooks[]) {
     missingPages: Object.assign({}, ...all.map(({ missingPages }) => missingPages)),
     lines: all.flatMap(({ lines = [] }) => lines),
     connections: all.reduce((sum, { connections = 0 }) => sum + connections, 0),
-    /** Undefined where no extension reads in place of the core. */
-    sqlFor: all.find(({ sqlFor }) => sqlFor)?.sqlFor,
+    // One extension alone can do these. Undefined where none does.
+    sqlFor: first('sqlFor'),
+    tokens: first('tokens'),
+    handleRest: first('handleRest'),
+    elsewhere: first('elsewhere'),
+    longest: Math.max(0, ...all.map(({ longest = 0 }) => longest)),
+    readyLines: () => those('readyLine').flatMap((hooks) => hooks.readyLine?.() ?? []),
     beforeRead(...given) {
       let waiting: Promise<HttpResponse | undefined> | undefined;
       for (const hooks of reading) {
@@ -88,5 +107,7 @@ export function joinHooks(all: readonly Hooks[]) {
     ended(outcome) {
       for (const hooks of ending) hooks.ended?.(outcome);
     },
-  } satisfies { readonly [Name in keyof Hooks]: Hooks[Name] | undefined };
+  } satisfies { readonly [Name in keyof Hooks]: Hooks[Name] | undefined } & {
+    readyLines(): readonly string[];
+  };
 }

@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Turns } from '../database/turns.ts';
-import type { MirrorService } from '../extensions/upstream/mirror/service.ts';
+import type { AccountsElsewhere } from '../extensionPoints.ts';
 import type { Timeouts } from '../http/connections.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 
@@ -32,8 +32,8 @@ export interface ServerOptions {
   maxConnections?: number;
   /** How many WebSockets a user may have open. By default the usual number. */
   mostSockets?: number;
-  /** Set where the database mirrors accounts. */
-  mirror?: MirrorService | undefined;
+  /** Set where accounts live elsewhere. */
+  accounts?: AccountsElsewhere | undefined;
   /** The schema of `/graphql`. By default the core's own. */
   schema?: GraphQLSchema | undefined;
   /** What extensions do. */

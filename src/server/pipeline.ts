@@ -16,7 +16,6 @@ import { inTransaction } from '../database/transaction.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
 import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
-import { createProxy } from '../extensions/upstream/proxy/proxy.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { createWatchViewer } from '../graphql/subscribe.ts';
 import { createUserQuota } from '../graphql/userQuota.ts';
@@ -30,7 +29,7 @@ import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
-import { type ChangeTokens, createContext, type UpstreamAccount } from '../schema/context.ts';
+import { type AccountElsewhere, type ChangeTokens, createContext } from '../schema/context.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
 import type { JoinedHooks } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
@@ -82,7 +81,7 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   // The client of an operation may have cancelled it in the meantime.
   if (exchange.message && exchange.isOver) return errorResponse(endpoint, httpErrors.internal);
 
-  if (endpoint === 'rest' && steps.forward && viewer) return steps.forward(exchange, viewer);
+  if (endpoint === 'rest' && steps.handleElsewhere && viewer) return steps.handleElsewhere(exchange, viewer);
   if (typeof endpoint === 'object') return steps.handlerAt(endpoint)(exchange, viewer);
   const reading = (endpoint === 'graphql' ? steps.graphql : steps.rest)(exchange, viewer);
   const task = reading instanceof Promise ? await reading : reading;
@@ -117,7 +116,8 @@ async function respondToBatch(
 
 /** Makes the steps. */
 function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
-  const { config, database, feed, responseCache, mirror, hooks, logger } = options;
+  const { config, database, feed, responseCache, hooks, logger } = options;
+  const { handleRest } = hooks;
   const sql = withRunner(database.sql, outages.watch);
   const viewers = createViewers(sql, feed, cacheMaxAge, (viewerId) => hooks.changed(viewerId, false));
   const access = createAccess(options, viewers, deadlines);
@@ -127,7 +127,6 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
   }
   const runTask = createTaskRunner({ responseCache, hooks }, access.shed, onChanged);
   const handlers = createHandlers(options, viewers, outages);
-  const { proxy } = handlers;
   return {
     ...handlers,
     ...access,
@@ -136,28 +135,19 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     cors: createCors(
       config.CORS_ORIGINS,
       (message) => logger.warn(message),
-      mirror?.forwarding ? forwardedMethods : usualMethods,
+      handleRest ? forwardedMethods : usualMethods,
     ),
     handlerAt: createOwnHandlers(options.hooks, { ...handlers, run: createInnerRunner(handlers, runTask) }),
-    /** REST in front of an upstream; undefined where there is none. */
-    forward:
-      proxy &&
+    /** REST that an extension handles; undefined where none does. */
+    handleElsewhere:
+      handleRest &&
       (async (exchange: Exchange, viewer: Viewer) => {
-        const response = await proxy(exchange, viewer);
+        const response = await handleRest(exchange, viewer);
         if (!isRead(exchange)) await hooks.afterWrite(exchange, response);
         return response;
       }),
-    /**
-     * Waits until the data here is as new as the request needs, or returns an error response if that cannot be. What the client
-     * knows comes first: it may tell the mirror that it has to read the account.
-     */
-    waitUntilCurrent(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined {
-      const receiving = hooks.beforeRead(exchange, viewer);
-      // What is forwarded is not read from the mirror.
-      if (!mirror || (exchange.endpoint === 'rest' && mirror.forwarding)) return receiving;
-      if (!receiving) return mirror.waitUntilFresh(exchange, viewer);
-      return receiving.then((early) => early ?? mirror.waitUntilFresh(exchange, viewer));
-    },
+    /** Waits until the data here is as new as the request needs, or returns an error response if that cannot be. */
+    waitUntilCurrent: hooks.beforeRead,
   };
 }
 
@@ -182,11 +172,11 @@ const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
 
 /** The steps that authenticate a request, count it for the rate limit, and reject it while too many wait for the database. */
 function createAccess(
-  { config, database, mirror, turns }: ServerOptions,
+  { config, database, hooks, turns }: ServerOptions,
   viewers: Viewers,
   deadlines: Deadlines,
 ) {
-  const tokens = mirror?.tokens;
+  const { tokens } = hooks;
   const limitRate = createRateLimits(config, database.embedded ? undefined : database.pool);
 
   /**
@@ -215,7 +205,7 @@ function createAccess(
     if (presented || !tokens) return counted(exchange, presented);
     const found = await tokens.authenticate(authorization, addressOf(exchange.request, config.TRUST_PROXY));
     if ('viewer' in found) return counted(exchange, found.viewer);
-    return errorResponse(exchange.endpoint, httpErrors[found.error], {
+    return errorResponse(exchange.endpoint, found.error, {
       'Retry-After': String(found.retryAfter),
     });
   }
@@ -245,7 +235,7 @@ function createAccess(
   };
 }
 
-/** The key of the rate limit. Requests with a token of the upstream count for their user: no part of that token may be stored. */
+/** The key of the rate limit. Requests with a token of another service count for their user: no part of that token may be stored. */
 function rateKeyOf(viewer: Viewer | null): string | undefined {
   if (!viewer) return undefined;
   return viewer.tokenId === undefined ? `user ${viewer.id}` : String(viewer.tokenId);
@@ -308,20 +298,20 @@ const longestTrust = 1_000;
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
 function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
-  const { config, database, feed, turns, responseCache, mirror, hooks, demoToken } = options;
-  const { validUntil, isValid, hasEnded } = createTokenChecks(viewers, mirror);
-  // No change is announced when a token of the upstream ends, so the gateway has to ask the upstream.
-  const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
+  const { config, database, feed, turns, responseCache, hooks, demoToken } = options;
+  const { validUntil, isValid, hasEnded } = createTokenChecks(viewers, hooks);
+  const maxAge = Math.min(cacheMaxAge, hooks.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { validUntil }, maxAge });
   const shownToken = createDemoTokenFor(demoToken, config);
   const demoTokenFor =
     demoToken === undefined
       ? shownToken
       : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
-  // The statements of a mirror are on its own pool.
-  const upstream: UpstreamAccount | undefined = mirror && {
-    activate: (...given) => mirror.upstream.activate(...given).catch(fail),
-    fetchDetails: (...given) => mirror.upstream.fetchDetails(...given).catch(fail),
+  const { elsewhere: account } = hooks;
+  // Its statements are not among those that are watched.
+  const elsewhere: AccountElsewhere | undefined = account && {
+    activate: (...given) => account.activate(...given).catch(fail),
+    fetchDetails: (...given) => account.fetchDetails(...given).catch(fail),
   };
   /** A factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
   const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
@@ -338,7 +328,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
           }),
         ),
       ).finally(() => viewers.forget(viewer.id));
-    return createContext(sql, viewer, upstream, changeTokens);
+    return createContext(sql, viewer, elsewhere, changeTokens);
   };
   const contextOf = contextsBy(turns.forRequest);
   return {
@@ -346,7 +336,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages({ ...options, missingPages: hooks.missingPages }, demoTokenFor, watch),
+    page: createPages({ ...options, ...hooks }, demoTokenFor, watch),
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,
@@ -356,15 +346,6 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
       hasEnded,
       schema: options.schema,
     }),
-    /** REST in front of an upstream. The response cache has the other half of the memory, for GraphQL. */
-    proxy:
-      mirror?.forwarding &&
-      createProxy({
-        accounts: mirror.forwarding,
-        feed,
-        lifetime: config.UPSTREAM_INTERVAL,
-        maxBytes: (config.RESPONSE_CACHE_MB / 2) * 1024 * 1024,
-      }),
     rest: createRestHandler({
       createContext: contextOf,
       hasEnded,
@@ -374,10 +355,10 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
 }
 
 /** Checks again tokens that were valid when their requests arrived. */
-function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {
+function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'tokens'>) {
   async function validUntil(viewer: Viewer): Promise<number> {
     if (viewer.tokenId !== undefined) return viewers.validUntil(viewer);
-    return (await mirror?.recheck(viewer)) ? Number.POSITIVE_INFINITY : 0;
+    return (await tokens?.recheck(viewer)) ? Number.POSITIVE_INFINITY : 0;
   }
   const isValid = async (viewer: Viewer) => (await validUntil(viewer)) > Date.now();
   const hasEnded: HasEnded = async (exchange, viewer, began) => {

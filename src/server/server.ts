@@ -7,7 +7,6 @@ import { requestSpans } from '../channels.ts';
 import { isAway } from '../database/connection.ts';
 import { longestConnecting } from '../database/session.ts';
 import { errorText, unserved } from '../errors.ts';
-import { longestActivation } from '../extensions/upstream/mirror/activation.ts';
 import {
   timeouts as defaultTimeouts,
   endAfterIgnoredOffers,
@@ -100,8 +99,8 @@ function createListener(
 }
 
 /** Responds with an error to a request that exceeds its deadline. The time in which the client sends it does not count. */
-function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
-  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
+function createRequestDeadlines({ config, hooks }: ServerOptions): Deadlines {
+  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + hooks.longest;
   return createDeadlines(longest, (exchange) => {
     exchange.report(new Error(`there was no response after ${longest} ms`));
     const response = errorResponse(exchange.endpoint, httpErrors.internal);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { createMemoryUpstream, upstreamOf } from '../extensions/upstream/support/memoryUpstream.ts';
-import { stillMirror } from '../extensions/upstream/support/mirrorService.ts';
+import { extensionsWith, stillMirror } from '../extensions/upstream/support/mirrorService.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import {
@@ -43,7 +43,7 @@ afterAll(async () => {
   await database?.close();
 });
 
-async function open(url: string, openMirror?: TestGatewayOptions['openMirror']): Promise<TestGateway> {
+async function open(url: string, extensions?: TestGatewayOptions['extensions']): Promise<TestGateway> {
   // A statement of a PgBouncer may wait for its server.
   const bounds = { connections: 5, statement: 2_000 };
   const opened = withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }, bounds));
@@ -52,7 +52,7 @@ async function open(url: string, openMirror?: TestGatewayOptions['openMirror']):
   const options = {
     settings: { MCP: 'write', BATCHING: 'on' },
     logLevel: 'info',
-    ...(openMirror && { openMirror }),
+    ...(extensions && { extensions }),
   };
   gateway = await openTestGateway({ ...opened, openChangeFeed }, options);
   return gateway;
@@ -142,7 +142,7 @@ it.for(['', ', behind a PgBouncer that stays'])(
 
 it('it goes away while a mirror reads details: the fields get the same error, and the log the same line', async () => {
   await database.client.dttSession.updateMany({ data: { detailsPending: true } });
-  const asked = await open(proxy.url, async ({ database: { pool } }) => {
+  const withMirror = extensionsWith((_, { database: { pool } }) => {
     const mirror = stillMirror(pool, upstreamOf(createMemoryUpstream(), alice.userId));
     async function fetchDetails(): Promise<void> {
       await proxy.refuse();
@@ -150,6 +150,7 @@ it('it goes away while a mirror reads details: the fields get the same error, an
     }
     return { ...mirror, upstream: { ...mirror.upstream, fetchDetails } };
   });
+  const asked = await open(proxy.url, withMirror);
   const reading = '{ dttSessions { nodes { segments { repsMeasured } } } }';
   const extensions = { code: 'SERVICE_UNAVAILABLE', retryAfter: 1 };
   const found = await graphqlOnce(asked, alice.token, reading);

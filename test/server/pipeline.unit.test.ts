@@ -9,7 +9,6 @@ import { digestOf } from '../../src/auth/tokens.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
-import { longestActivation } from '../../src/extensions/upstream/mirror/activation.ts';
 import { jsonResponse, type StreamedResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { joinHooks } from '../../src/server/hooks.ts';
@@ -100,17 +99,16 @@ it('has the default timeouts, and sends TCP keep-alive probes', async () => {
 });
 
 describe('/readyz', () => {
-  // The parts of a mirror that are used.
-  const mirror = { status: () => 'fresh' } as NonNullable<ServerOptions['mirror']>;
+  const ofExtension = { readyLine: () => 'own: fresh' };
   const unheard = 'ready\nchange feed: not heard; nothing is cached\n';
 
   it.each([
-    ['ready', true, true, undefined, 200, 'ready\n'],
-    ['without change feed', true, false, undefined, 200, unheard],
-    ['with a mirror', true, true, mirror, 200, 'ready\nupstream: fresh\n'],
-    ['without database', false, true, undefined, 503, 'the database cannot be reached\n'],
+    ['ready', true, true, {}, 200, 'ready\n'],
+    ['without change feed', true, false, {}, 200, unheard],
+    ['with an extension', true, true, ofExtension, 200, 'ready\nown: fresh\n'],
+    ['without database', false, true, {}, 503, 'the database cannot be reached\n'],
   ] as const)('reports the state of the gateway: %s', async (_, reachable, listens, given, status, text) => {
-    const { ask, pool, falter } = await open({}, { mirror: given });
+    const { ask, pool, falter } = await open({}, { hooks: joinHooks([given]) });
     falter(listens);
     if (!reachable) pool.query.mockRejectedValue(new Error('away'));
     expect(await ask('/readyz')).toMatchObject({ status, text });
@@ -174,12 +172,10 @@ describe('a request whose statement never ends', () => {
   it.each([
     [' with STATEMENT_TIMEOUT=1', { STATEMENT_TIMEOUT: '1' }, {}, 6_000],
     [
-      ' and the longest activation of a mirror',
+      ' and the time that an extension adds',
       { STATEMENT_TIMEOUT: '1' },
-      {
-        mirror: { upstream: {}, waitUntilFresh: async () => undefined } as unknown as ServerOptions['mirror'],
-      },
-      6_000 + longestActivation,
+      { hooks: joinHooks([{ longest: 50_000 }]) },
+      56_000,
     ],
   ])('gets a 500 five seconds after the statement timeout%s', async (_, settings, options, longest) => {
     const { url, sql, log } = await open(settings, options);

@@ -16,9 +16,9 @@ import type { PrismaClient } from '../../src/database/generated/prisma/client.ts
 import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
-import type { GatewayParts, Hooks } from '../../src/extensionPoints.ts';
+import type { Extension, Hooks } from '../../src/extensionPoints.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
-import { loadSchema, openExtensions } from '../../src/server/hooks.ts';
+import { findAccountsElsewhere, loadSchema, openExtensions } from '../../src/server/hooks.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
@@ -101,14 +101,10 @@ export interface TestGatewayOptions extends Partial<ServerOptions> {
   readonly logLevel?: string;
   /** A free port by default. A test may name the port of a gateway that was closed. */
   readonly port?: number;
-  /** Opens the mirror, with the database, the feed and so on of the gateway. */
-  readonly openMirror?: (
-    parts: Pick<ServerOptions, 'config' | 'database' | 'feed' | 'responseCache' | 'logger'>,
-  ) => Promise<ServerOptions['mirror']>;
   /** The memory for cached responses, in bytes; 16 MiB by default. */
   readonly cacheBytes?: number;
-  /** Opens what takes part besides the extensions that the settings ask for. It is closed with the gateway. */
-  readonly openHooks?: (parts: Omit<GatewayParts, 'metrics' | 'noteChange'>) => Promise<Hooks>;
+  /** In place of the extensions of the list. */
+  readonly extensions?: readonly Extension[];
 }
 
 /**
@@ -134,24 +130,20 @@ export async function openTestGateway(
     responseCache,
     logger: createLogger(options.logLevel ?? 'error', { write: (line: string) => log.push(line) }),
   };
-  const mirror = await options.openMirror?.(parts);
   const turns = createTurns(database.pool.options.max, parts.config.MAX_WAITING);
   const opened: Hooks[] = [];
-  const others = options.openHooks ? [await options.openHooks({ ...parts, turns })] : [];
-  opened.push(...others);
-  if (mirror) others.push({ changed: (id, isUnheard) => isUnheard && mirror.noteChange(id) });
   const hooks = await openExtensions(
     parts.config,
     { ...parts, turns },
     (each) => opened.unshift(each),
-    others,
+    options.extensions,
   );
   const server = createGatewayServer({
     ...parts,
     turns,
     hooks,
     schema: await loadSchema(parts.config),
-    mirror,
+    accounts: findAccountsElsewhere(parts.config),
     demoToken: undefined,
     closing: closing.signal,
     ...options,
@@ -174,11 +166,10 @@ export async function openTestGateway(
       server.closeAllConnections();
       await closed;
       for (const each of opened) await each.close?.();
-      await mirror?.close();
       await feed.close();
       await database.close();
       // The OpenAPI document describes those of a database of its own.
-      if (responses.size === 0 || mirror || options.mirror) return;
+      if (responses.size === 0 || hooks.elsewhere) return;
       // Imported here, since most tests of GraphQL have no REST responses to check.
       const { problemsOf } = await import('./openapiDocument.ts');
       expect(problemsOf(responses.values()), 'what is not as the OpenAPI document has it').toEqual([]);

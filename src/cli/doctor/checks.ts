@@ -14,9 +14,8 @@ import { engineFolder } from '../../database/embedded/folder.ts';
 import { errorText } from '../../errors.ts';
 import type { Check, Found } from '../../extensionPoints.ts';
 import { extensions } from '../../extensions/extensions.ts';
-import { createUpstream, Unauthorized } from '../../extensions/upstream/client/upstream.ts';
 import { printJson } from '../output.ts';
-import { type Finding, problemOf, runChecks, timeout } from './finding.ts';
+import { type Finding, problemOf, runChecks } from './finding.ts';
 import { findPort } from './port.ts';
 import { examineServer } from './server.ts';
 
@@ -25,10 +24,7 @@ const beforeDatabase: readonly Check<Config>[] = [
   ['settings', checkPersisted],
 ];
 
-const afterDatabase: readonly Check<Config>[] = [
-  ['port', ({ HOST, PORT }) => findPort(HOST, 'PORT', PORT)],
-  ['upstream', checkUpstream],
-];
+const afterDatabase: readonly Check<Config>[] = [['port', ({ HOST, PORT }) => findPort(HOST, 'PORT', PORT)]];
 
 /** All findings. */
 export async function examine(env: Readonly<Record<string, string | undefined>>): Promise<Finding[]> {
@@ -79,21 +75,6 @@ async function checkFolder(folder: string): Promise<Found> {
 /** The path itself, or the nearest folder above it that exists. */
 function nearestExisting(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
-}
-
-async function checkUpstream({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Config): Promise<Found> {
-  if (base === undefined) return undefined;
-  // Without UPSTREAM_TOKEN, each client sends the token of its own account. A rejected token shows as well that the upstream responds.
-  const upstream = createUpstream({ base, token: token ?? 'doctor', timing: { timeout, retries: 0 } });
-  try {
-    await upstream.get('/users/me');
-    return `${upstream.base} responds, and accepts the token`;
-  } catch (error) {
-    if (token === undefined && error instanceof Unauthorized)
-      return `${upstream.base} responds; clients bring tokens of it`;
-    const advice = 'Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later.';
-    return { says: errorText(error), advice };
-  }
 }
 
 export const doctorCommand = new Command('doctor')

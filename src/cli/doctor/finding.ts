@@ -32,5 +32,5 @@ export function problemOf(error: unknown): { says: string } {
   throw error;
 }
 
-/** How long, in milliseconds, a check waits for a database, a port or an upstream. */
+/** How long, in milliseconds, a check waits for a database, a port or another service. */
 export const timeout = 5_000;

@@ -67,11 +67,11 @@ export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
 async function readInfo(client: pg.Client) {
   const { rows } = await client.query<{
     version: string;
-    isReplica: boolean;
+    isReadOnly: boolean;
     role: string;
     encoding: string;
   }>(
-    `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS "isReplica", current_user AS role,
+    `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS "isReadOnly", current_user AS role,
        current_setting('server_encoding') AS encoding`,
   );
   const [info] = rows;
@@ -86,9 +86,9 @@ function checkVersion({ urls, info: { version } }: ConnectedServer): Found {
 }
 
 /** Whether the role may do what requests need. */
-async function checkRights({ client, info: { isReplica, role } }: ConnectedServer): Promise<Found> {
-  if (isReplica)
-    return { says: 'it is a replica, which can only be read', advice: 'Name the primary in DATABASE_URL.' };
+async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServer): Promise<Found> {
+  if (isReadOnly)
+    return { says: 'it is in recovery, and can only be read', advice: 'Name the primary in DATABASE_URL.' };
   const missing = await findMissingRights(client);
   if (missing.length === 0) return 'the role has those that requests need';
   const lacks = missing.map(({ right, table }) => `${right} on ${quoted(table)}`);

@@ -90,7 +90,7 @@ export function listenToServer(
 
     /** Announces something by the same mode as writes do, and returns the mode. */
     async function announce(payload: string): Promise<FeedKind> {
-      // Does not wait for synchronous replication, which must not make heartbeats fail. A message can be read from
+      // Does not wait until other servers have it: one that is away must not make heartbeats fail. A message can be read from
       // the log once it is on the local disk ('local'); a notification need not wait even for that ('off').
       const [row] = await ask<{ way: string }>(
         `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way`,

@@ -144,7 +144,7 @@ function toolOf(route: Route): Tool {
         content: route.body?.values,
       },
     resultOf({ status, body }) {
-      const { data, error = messages.upstreamUnreadable } = contentOf(body);
+      const { data, error = unreadable } = contentOf(body);
       return status === 200 && data !== undefined
         ? { content: { data }, error: undefined }
         : { content: undefined, error: String(error) };
@@ -168,7 +168,9 @@ function problemWithIntegers({ path, isMutation, missing }: Route, { id, limit, 
   return undefined;
 }
 
-/** The envelope of a response. A response that was forwarded from an upstream may have none. */
+const unreadable = 'The response of the upstream cannot be read';
+
+/** The envelope of a response. A response that comes from another service may have none. */
 function contentOf(body: Buffer): { readonly data?: unknown; readonly error?: unknown } {
   const content = parseJson(body.toString());
   return isRecord(content) ? content : {};

@@ -7,7 +7,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import { builder } from '../builder.ts';
 import { type Context, placeOf } from '../context.ts';
-import { addViewerList, nullOnlyInMirror, orNull } from '../fields.ts';
+import { addViewerList, nullIfUnknown, orNull } from '../fields.ts';
 import { type ListArguments, readListArguments } from '../filter.ts';
 import {
   Connection,
@@ -100,10 +100,7 @@ export const Device = builder.interfaceRef<DeviceRow>('Device').implement({
   fields: (t) => ({
     databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
     bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
-    macAddress: t.exposeString(
-      'macAddress',
-      nullOnlyInMirror('Hardware address, such as `02:00:00:00:00:01`.'),
-    ),
+    macAddress: t.exposeString('macAddress', nullIfUnknown('Hardware address, such as `02:00:00:00:00:01`.')),
     ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
     lastVisitedAt: t.expose('lastVisited', {
       type: 'DateTime',

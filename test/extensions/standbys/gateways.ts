@@ -1,5 +1,6 @@
 /** Gateways for tests that read from standbys. */
 
+import { extensions } from '../../../src/extensions/extensions.ts';
 import { openReplicas, type Replicas } from '../../../src/extensions/standbys/replicas.ts';
 import {
   openTestGateway,
@@ -21,10 +22,16 @@ export async function openStandbyGateway(
   let replicas: Replicas | undefined;
   const gateway = await openTestGateway(database, {
     ...options,
-    openHooks: async ({ database: { sql }, feed }) => {
-      replicas = await openReplicas({ sql, feed, bounds, urls, onChange() {} });
-      return replicas;
-    },
+    extensions: [
+      ...extensions,
+      {
+        settings: {},
+        async open(_, { database: { sql }, feed }) {
+          replicas = await openReplicas({ sql, feed, bounds, urls, onChange() {} });
+          return replicas;
+        },
+      },
+    ],
   });
   if (!replicas) throw new Error('it has no standbys');
   return { ...gateway, replicas };

@@ -1,34 +1,25 @@
 /** `dovetail sync`: pulls an account from a service that speaks the REST interface, also while a gateway runs. */
 
-import { Command } from 'commander';
 import { createMigrationReporter } from '../../../cli/database.ts';
 import { printJson, printTable, say } from '../../../cli/output.ts';
-import { readConfig } from '../../../config/config.ts';
 import { joinDatabase } from '../../../database/database.ts';
 import { SetupError } from '../../../errors.ts';
-import { extensions } from '../../extensions.ts';
-import { createUpstream } from '../client/upstream.ts';
+import { createUpstream, UpstreamError } from '../client/upstream.ts';
 import { countChanges, nextStep, type OnProgress, reportColumns, reportRows } from '../mirror/report.ts';
 import { sync } from '../mirror/sync.ts';
+import { readUpstreamConfig } from '../settings.ts';
 
 /** How often, in milliseconds, the progress of a long run is reported. */
 const reportInterval = 5_000;
 
-export const syncCommand = new Command('sync')
-  .description('mirror the account of the token in UPSTREAM_TOKEN; run again to bring the mirror up to date')
-  .option(
-    '--from <base_url>',
-    'where the account is, such as https://example.com/api/v1 (default: UPSTREAM_URL)',
-  )
-  .option('--full', 'read every record again, and remove sessions that are gone')
-  .option('--json', 'what was done, as JSON')
-  .action(runSync);
+export interface SyncFlags {
+  readonly from?: string;
+  readonly full?: boolean;
+  readonly json?: true;
+}
 
-async function runSync({ from, full = false, json }: { from?: string; full?: boolean; json?: true }) {
-  const config = readConfig(
-    { ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) },
-    extensions,
-  );
+export async function runSync({ from, full = false, json }: SyncFlags): Promise<void> {
+  const config = readUpstreamConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
   const { UPSTREAM_URL: base, UPSTREAM_TOKEN: token } = config;
   if (base === undefined) throw new SetupError('Say where the account is, with --from or UPSTREAM_URL.');
   if (token === undefined)
@@ -60,7 +51,8 @@ async function runSync({ from, full = false, json }: { from?: string; full?: boo
     say(`${summary}, with ${requests} requests.`);
     say(`Next: ${nextStep(account, config)}`);
   } catch (error) {
-    if (!stop.signal.aborted) throw error;
+    if (!stop.signal.aborted)
+      throw error instanceof UpstreamError ? new SetupError(error.message, { cause: error }) : error;
     say('Interrupted. What was read is stored, and the next run goes on.');
     process.exitCode = 130;
   } finally {

@@ -6,8 +6,9 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Viewer } from '../../../auth/viewer.ts';
 import { clientError, messages } from '../../../errors.ts';
-import type { UpstreamAccount } from '../../../schema/context.ts';
+import type { AccountElsewhere } from '../../../schema/context.ts';
 import { isMissing, Unavailable, type Upstream, UpstreamBusy, UpstreamError } from '../client/upstream.ts';
+import { messages as upstreamMessages } from '../messages.ts';
 
 /** The longest that an activation takes, in milliseconds. The account may have to be read first. */
 export const longestActivation = 50_000;
@@ -35,7 +36,7 @@ interface ActivationOptions {
  * Other activations may run at the same time, in any gateway. So the templates are read again after each, before GraphQL shows
  * them. Then the mirror and the upstream have the same active template.
  */
-export function createActivation(options: ActivationOptions): UpstreamAccount['activate'] {
+export function createActivation(options: ActivationOptions): AccountElsewhere['activate'] {
   const { pool, logger, accountOf, onActivated, unreachable } = options;
   return async (viewer, templateId, activateHere) => {
     const found = await accountOf(viewer);
@@ -43,7 +44,7 @@ export function createActivation(options: ActivationOptions): UpstreamAccount['a
     if (!found.upstream) throw unreachable;
     // The template may be newer than the last refresh.
     if (!(await isOwn(pool, templateId, viewer.id))) {
-      if (!(await found.refresh())) throw clientError('BAD_GATEWAY', messages.upstreamAway);
+      if (!(await found.refresh())) throw clientError('BAD_GATEWAY', upstreamMessages.upstreamAway);
       if (!(await isOwn(pool, templateId, viewer.id))) throw notOwned();
     }
     const scheduleTypeChanged = await activateThere(found.upstream, viewer, templateId);
@@ -74,12 +75,15 @@ export function createActivation(options: ActivationOptions): UpstreamAccount['a
       if (isMissing(error)) throw notOwned();
       if (error instanceof UpstreamBusy) {
         const { retryAfter } = error;
-        throw clientError('SERVICE_UNAVAILABLE', messages.upstreamBusy, { retryAfter });
+        throw clientError('SERVICE_UNAVAILABLE', upstreamMessages.upstreamBusy, { retryAfter });
       }
       if (!(error instanceof UpstreamError)) throw error;
       logger.warn(error.failure, 'activation failed');
       const away = error instanceof Unavailable;
-      throw clientError('BAD_GATEWAY', away ? messages.upstreamAway : messages.upstreamUnusable);
+      throw clientError(
+        'BAD_GATEWAY',
+        away ? upstreamMessages.upstreamAway : upstreamMessages.upstreamUnusable,
+      );
     }
   }
 }

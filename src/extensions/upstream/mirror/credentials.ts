@@ -8,7 +8,6 @@ import { isIssued } from '../../../auth/tokens.ts';
 import type { Viewer } from '../../../auth/viewer.ts';
 import type { Sql } from '../../../database/reader/sql.ts';
 import { createSignal, resultWithin } from '../../../database/waiting.ts';
-import { messages } from '../../../errors.ts';
 import { type Credential, createUpstreamTokens, type TokenCheck } from '../client/tokens.ts';
 import {
   createUpstream,
@@ -18,6 +17,7 @@ import {
   UpstreamBusy,
   UpstreamError,
 } from '../client/upstream.ts';
+import { messages as upstreamMessages } from '../messages.ts';
 import { identifyByAnyRoute, readAccountId } from './account.ts';
 import type { Accounts, AccountsOptions } from './accounts.ts';
 
@@ -101,8 +101,8 @@ export function openCredentials(options: CredentialsOptions) {
     confirmSince: tokens.confirmSince,
     /** The error for clients if no token can be used. */
     unreachable: hasConfiguredToken
-      ? ({ code: 'BAD_GATEWAY', message: messages.upstreamUnusable } as const)
-      : ({ code: 'SERVICE_UNAVAILABLE', message: messages.accountUnreachable } as const),
+      ? ({ code: 'BAD_GATEWAY', message: upstreamMessages.upstreamUnusable } as const)
+      : ({ code: 'SERVICE_UNAVAILABLE', message: upstreamMessages.accountUnreachable } as const),
     async close(): Promise<void> {
       closing.abort();
       tokens.close();

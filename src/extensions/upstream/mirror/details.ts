@@ -9,7 +9,7 @@ import type { Logger } from 'pino';
 import type { Viewer } from '../../../auth/viewer.ts';
 import { inTransaction } from '../../../database/transaction.ts';
 import { detailsNotHere } from '../../../errors.ts';
-import type { UpstreamAccount } from '../../../schema/context.ts';
+import type { AccountElsewhere } from '../../../schema/context.ts';
 import type { Budget } from '../client/budget.ts';
 import { type Upstream, UpstreamBusy, UpstreamError } from '../client/upstream.ts';
 import { noteSessions } from './accountRows.ts';
@@ -80,7 +80,7 @@ interface DetailsOnDemandOptions {
  * Fetches details that a client wants before a run has read them, as far as the budget of the account allows. A client that asks
  * again gets the others.
  */
-export function createDetailsOnDemand(options: DetailsOnDemandOptions): UpstreamAccount['fetchDetails'] {
+export function createDetailsOnDemand(options: DetailsOnDemandOptions): AccountElsewhere['fetchDetails'] {
   const { pool, logger, accountOf } = options;
   /** The records that are being fetched, so that no two requests fetch the same one. */
   const underWay = new Map<string, ReturnType<typeof fetchRecord>>();

@@ -1,10 +1,10 @@
 /** Delays a request until the viewer's account has been read, and is as fresh as the request needs it. */
 
 import { resultWithin } from '../../../database/waiting.ts';
-import { messages } from '../../../errors.ts';
 import { errorResponse } from '../../../http/errorResponse.ts';
 import type { Exchange } from '../../../http/exchange.ts';
 import type { HttpResponse } from '../../../http/response.ts';
+import { messages as upstreamMessages } from '../messages.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 
 /** How long, in milliseconds, a request waits at most. */
@@ -39,7 +39,7 @@ export async function waitUntilFresh(
     const response = await awaitArrival(exchange, account, waits.arrival);
     if (response) return response;
   }
-  if (freshness.isOutdated) return askAgain(exchange, messages.accountOutdated);
+  if (freshness.isOutdated) return askAgain(exchange, upstreamMessages.accountOutdated);
   exchange.headers.Age = String(Math.floor(freshness.age / 1_000));
   return undefined;
 }
@@ -75,8 +75,8 @@ async function awaitArrival(
   if (arriving) await resultWithin(longest, arriving);
   if (account.freshness.refreshedAt !== undefined) return undefined;
   const message = account.isUnreachable
-    ? messages.accountUnread
-    : `${messages.accountArriving}: ${account.progress()} records so far`;
+    ? upstreamMessages.accountUnread
+    : `${upstreamMessages.accountArriving}: ${account.progress()} records so far`;
   return askAgain(exchange, message);
 }
 

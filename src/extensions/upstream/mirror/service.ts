@@ -3,14 +3,14 @@
 import type pg from 'pg';
 import { digestOf } from '../../../auth/tokens.ts';
 import type { Viewer } from '../../../auth/viewer.ts';
-import type { Config } from '../../../config/config.ts';
 import { resultWithin } from '../../../database/waiting.ts';
 import { clientError } from '../../../errors.ts';
 import type { Exchange } from '../../../http/exchange.ts';
 import type { HttpResponse } from '../../../http/response.ts';
-import type { UpstreamAccount } from '../../../schema/context.ts';
+import type { AccountElsewhere } from '../../../schema/context.ts';
 import type { UpstreamAccounts } from '../client/access.ts';
 import type { Timing } from '../client/upstream.ts';
+import type { UpstreamConfig } from '../settings.ts';
 import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import type { WriteScope } from './accountFreshness.ts';
 import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
@@ -39,7 +39,10 @@ export interface MirrorServiceOptions
   readonly tokenMaxAge?: number;
 }
 
-type Settings = Pick<Config, 'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'UPSTREAM_RATE'>;
+type Settings = Pick<
+  UpstreamConfig,
+  'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'UPSTREAM_RATE'
+>;
 
 const usualWaits: WaitLimits = {
   arrival: 10_000,
@@ -154,7 +157,7 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
 }
 
 /** The operations of resolvers that need the upstream. */
-function createUpstreamAccount(parts: Parts): UpstreamAccount {
+function createUpstreamAccount(parts: Parts): AccountElsewhere {
   const { pool, logger, waits, accounts, credentials, writes } = parts;
   async function accountOf(viewer: Viewer) {
     const account = await accounts.of(viewer.id);

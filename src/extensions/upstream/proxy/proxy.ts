@@ -24,6 +24,7 @@ import { isRead, readBody } from '../../../http/request.ts';
 import { type HttpResponse, isResponse, matches } from '../../../http/response.ts';
 import type { UpstreamAccess, UpstreamAccounts } from '../client/access.ts';
 import { isUnconnected, readResponseBody, readRetryAfter } from '../client/upstream.ts';
+import { messages as upstreamMessages } from '../messages.ts';
 import { createReadCache, type ReadCache, type ReadCacheOptions, type ReadResult } from './readCache.ts';
 
 /** `maxBytes` of 0 switches the cache off. */
@@ -101,7 +102,9 @@ async function sendFor(
   if (status !== 401) return given;
   access.noteRejected();
   // The token of the client is valid. The configured token of the gateway is not.
-  return tokenId === undefined ? given : failed(restErrorResponse(502, messages.upstreamUnusable), true);
+  return tokenId === undefined
+    ? given
+    : failed(restErrorResponse(502, upstreamMessages.upstreamUnusable), true);
 }
 
 async function write(
@@ -259,14 +262,14 @@ export async function forward(
     const response = await send(request, token, deadline);
     const { statusCode: status = 0 } = response;
     const body = await readResponseBody(response);
-    if (!body) return failed(restErrorResponse(502, messages.upstreamTooLarge), true);
+    if (!body) return failed(restErrorResponse(502, upstreamMessages.upstreamTooLarge), true);
     // A 1xx cannot be sent to the client as the response.
-    if (status < 200) return failed(restErrorResponse(502, messages.upstreamUnreachable), true);
+    if (status < 200) return failed(restErrorResponse(502, upstreamMessages.upstreamUnreachable), true);
     return { status, headers: returned(response, body), body, wasSent: true };
   } catch (error) {
     const [status, message] = deadline.aborted
-      ? [504, messages.upstreamTooSlow]
-      : [502, messages.upstreamUnreachable];
+      ? [504, upstreamMessages.upstreamTooSlow]
+      : [502, upstreamMessages.upstreamUnreachable];
     return failed(restErrorResponse(status, message), !isUnconnected(error));
   }
 }

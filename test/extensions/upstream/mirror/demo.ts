@@ -1,4 +1,4 @@
-/** `npx tsx test/mirror/demo.ts`: a stand-in for the live service, to try the mirror without an account. */
+/** `npx tsx test/extensions/upstream/mirror/demo.ts`: a stand-in for the live service, to try the mirror without an account. */
 
 import { parseArgs } from 'node:util';
 import { createStandIn } from '../support/standIn/standIn.ts';

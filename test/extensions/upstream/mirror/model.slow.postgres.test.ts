@@ -13,7 +13,7 @@ import { createToken } from '../../../../src/auth/tokens.ts';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { openTestGateway, rest, type TestGateway } from '../../../support/gateway.ts';
 import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
-import { stillMirror } from '../support/mirrorService.ts';
+import { extensionsWith, stillMirror } from '../support/mirrorService.ts';
 import { type Fault, faults } from '../support/standIn/faults.ts';
 import { createRandom, type Random } from '../support/standIn/random.ts';
 import type { StandIn } from '../support/standIn/standIn.ts';
@@ -212,7 +212,10 @@ async function compare({ service, database }: FrontedService, accountId: number)
   const [token] = tokensOf[accountId] ?? [''];
   const account = service.account(accountId);
   const mirror = stillMirror(database.pool, createUpstream({ base: service.base, token }));
-  const local = await openTestGateway({ ...database, close: async () => {} }, { mirror });
+  const local = await openTestGateway(
+    { ...database, close: async () => {} },
+    { extensions: extensionsWith(() => mirror) },
+  );
   const own = await createToken(database.pool, String(account.user.username), 'own');
   const paths = [
     ...routes,

@@ -20,7 +20,7 @@ import {
   type TestDatabase,
   type TestGateway,
 } from '../../../support/gateway.ts';
-import { stillMirror } from '../support/mirrorService.ts';
+import { extensionsWith, stillMirror } from '../support/mirrorService.ts';
 import { createRandom, type Random } from '../support/standIn/random.ts';
 
 const time = '2026-01-01T00:00:00.000Z';
@@ -166,7 +166,7 @@ beforeAll(async () => {
   const [still] = services.values();
   if (!still?.upstream) throw new Error('there is no account');
   gateway = await openTestGateway(database, {
-    mirror: {
+    extensions: extensionsWith(() => ({
       ...still,
       upstream: {
         ...still.upstream,
@@ -174,7 +174,7 @@ beforeAll(async () => {
           await services.get(viewer.id)?.upstream?.fetchDetails(viewer, model, ids);
         },
       },
-    },
+    })),
   });
 });
 afterAll(() => gateway?.close());

@@ -145,6 +145,9 @@ describe('the refresh of a mirror', () => {
     const logger = pino({ level: 'debug' }, { write });
     const { pool } = scene.target;
     const config = {
+      UPSTREAM_URL: scene.proxy.base,
+      UPSTREAM_TOKEN: scene.sourceToken,
+      UPSTREAM_RATE: 0,
       ...settings(),
       DATABASE_URL: undefined,
       DATA_DIR: 'mirror',

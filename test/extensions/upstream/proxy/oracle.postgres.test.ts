@@ -38,7 +38,7 @@ async function openGateway(): Promise<TestGateway> {
     {
       settings: { UPSTREAM_URL: upstream.base, UPSTREAM_RATE: '0', UPSTREAM_INTERVAL: String(lifetime) },
       logLevel: 'fatal',
-      openMirror: mirrorOver(database, {
+      extensions: mirrorOver(database, {
         timing: { timeout: 10_000, retries: 0 },
         waits: { arrival: 4_000, freshness: 4_000, awakening: 4_000 },
       }),

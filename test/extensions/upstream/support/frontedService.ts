@@ -12,8 +12,8 @@ import {
   rest,
   type TestDatabase,
   type TestGateway,
-  type TestGatewayOptions,
 } from '../../../support/gateway.ts';
+import { extensionsWith } from './mirrorService.ts';
 import { createStandIn, type StandIn, type StandInOptions } from './standIn/standIn.ts';
 
 export interface FrontedService {
@@ -37,13 +37,12 @@ const accounts: StandInOptions['accounts'] = [
   { id: 2, username: 'bob', tokens: ['token-of-bob'], linked: [1] },
 ];
 
-/** Opens the mirror of a gateway over a database that the test has opened. */
-export const mirrorOver =
-  (
-    { pool, sql }: TestDatabase,
-    options: Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle'>,
-  ): NonNullable<TestGatewayOptions['openMirror']> =>
-  ({ config, feed, responseCache, logger }) =>
+/** The extensions of a gateway with a mirror over a database that the test has opened. */
+export const mirrorOver = (
+  { pool, sql }: TestDatabase,
+  options: Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle' | 'tokenMaxAge'>,
+) =>
+  extensionsWith((config, { feed, responseCache, logger }) =>
     openMirrorService(config, {
       pool,
       sql,
@@ -51,7 +50,8 @@ export const mirrorOver =
       logger,
       onChanged: responseCache.invalidate,
       ...options,
-    });
+    }),
+  );
 
 /**
  * @param database loses its records first, and stays open: reusing one is faster than opening one for each test.
@@ -76,7 +76,7 @@ async function openFrontedService(
       {
         settings: { UPSTREAM_URL: service.base, UPSTREAM_RATE: '0', ...options.settings, ...settings },
         logLevel: 'debug',
-        openMirror: mirrorOver(database, {
+        extensions: mirrorOver(database, {
           timing,
           ...(waits && { waits }),
           ...(idle !== undefined && { idle }),

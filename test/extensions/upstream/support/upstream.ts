@@ -14,14 +14,16 @@ import {
   type Timing,
   type Upstream,
 } from '../../../../src/extensions/upstream/client/upstream.ts';
+import type { MirrorService } from '../../../../src/extensions/upstream/mirror/service.ts';
 import { type SyncOptions, type SyncReport, sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import type { ServerOptions } from '../../../../src/server/options.ts';
 import {
   openTestDatabase,
   openTestGateway,
   type TestDatabase,
   type TestGateway,
+  type TestGatewayOptions,
 } from '../../../support/gateway.ts';
+import { extensionsWith } from './mirrorService.ts';
 
 export const shortTiming: Timing = {
   timeout: 2_000,
@@ -118,7 +120,7 @@ export interface Scene {
   /** Brings the mirror into the state after its first run, which takes place once and is restored afterwards. */
   syncOnce(options?: Partial<SyncOptions>): Promise<void>;
   /** Opens a gateway over the mirror, and creates a token. `renew` and `close` close the gateway. */
-  openMirror(mirror?: ServerOptions['mirror']): Promise<{ gateway: TestGateway; token: string }>;
+  openMirror(mirror?: MirrorService): Promise<{ gateway: TestGateway; token: string }>;
   /** Restores the beginning, which is much faster than opening another scene. */
   renew(): Promise<void>;
   close(): Promise<void>;
@@ -151,7 +153,7 @@ export async function openScene(): Promise<Scene> {
   let restoreMirrored: (() => Promise<void>) | undefined;
 
   /** Opens a gateway that leaves the database open when it is closed. */
-  const openOver = (testDatabase: TestDatabase, options?: Partial<ServerOptions>) =>
+  const openOver = (testDatabase: TestDatabase, options?: TestGatewayOptions) =>
     openTestGateway({ ...testDatabase, close: async () => {} }, options);
   let source = await openOver(database);
   let mirror: TestGateway | undefined;
@@ -191,7 +193,7 @@ export async function openScene(): Promise<Scene> {
     },
     async openMirror(options) {
       await mirror?.close();
-      mirror = await openOver(target, { mirror: options });
+      mirror = await openOver(target, options && { extensions: extensionsWith(() => options) });
       const { token } = await createToken(target.pool, 'demo', `test ${randomUUID()}`);
       return { gateway: mirror, token };
     },

@@ -2,7 +2,7 @@
 
 import { isObjectType } from 'graphql';
 import { afterAll, describe, expect, it } from 'vitest';
-import { descriptionIfNullOnlyInMirror } from '../../src/schema/fields.ts';
+import { descriptionOfUnknown } from '../../src/schema/fields.ts';
 import { needsOf } from '../../src/schema/loading/rows.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { createAccount } from '../support/accounts.ts';
@@ -17,7 +17,7 @@ const columns = Object.values(schema.getTypeMap())
   .filter(isObjectType)
   .flatMap((type) =>
     Object.values(type.getFields())
-      .filter((field) => descriptionIfNullOnlyInMirror(field) !== undefined)
+      .filter((field) => descriptionOfUnknown(field) !== undefined)
       .flatMap(({ name }) => (needsOf(type, name).columns ?? []).map((column) => `${type.name}.${column}`)),
   )
   .toSorted();
