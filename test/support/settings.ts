@@ -5,5 +5,8 @@ import { extensions } from '../../src/extensions/extensions.ts';
 
 export const settings = settingsOf(extensions);
 
+/** Whether there are tools for language models, one of the ways to run an operation. */
+export const hasTools = 'MCP' in settings;
+
 export const readConfig = (env: Readonly<Record<string, string | undefined>>) =>
   readConfigOf(env, extensions);

@@ -10,7 +10,7 @@ import { messages } from '../../../src/errors.ts';
 import { blocksOf, readPage } from '../../docs/markdown.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { openBeside, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
-import { connect, operationsFile, protocolVersions } from './client.ts';
+import { connect, operationsFile, protocolVersions } from '../../support/toolClient.ts';
 
 interface Served {
   readonly gateway: TestGateway;

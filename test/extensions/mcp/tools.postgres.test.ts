@@ -8,7 +8,7 @@ import { nameOf, routes } from '../../../src/rest/routes.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
 import { openTestGateway, postJson, rest, type TestGateway } from '../../support/gateway.ts';
 import { pathsFor } from '../../support/restResponses.ts';
-import { connect, operationsFile, protocolVersions, textOf } from './client.ts';
+import { connect, operationsFile, protocolVersions, textOf } from '../../support/toolClient.ts';
 
 let gateway: TestGateway;
 let alice: Account;

@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { countChanges, reportRows } from '../../../../src/extensions/upstream/mirror/report.ts';
-import { allReads, expectSameReads, shortReads } from '../../../support/reads.ts';
 import { stillMirror } from '../support/mirrorService.ts';
+import { allReads, expectSameReads, shortReads } from '../support/reads.ts';
 import { contents, openScene, type Scene } from '../support/upstream.ts';
 
 let scene: Scene;

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { createAccount } from '../../../support/accounts.ts';
 import { graphqlOnEveryPath, postJson, type TestGateway } from '../../../support/gateway.ts';
-import { expectSameReads, shortReads } from '../../../support/reads.ts';
 import { stillMirror } from '../support/mirrorService.ts';
+import { expectSameReads, shortReads } from '../support/reads.ts';
 import {
   contents,
   openScene,

@@ -1,9 +1,9 @@
 /** The reads of the REST interface, to compare the responses of two gateways. */
 
 import { expect } from 'vitest';
-import { routes } from '../../src/rest/routes.ts';
-import type { Scene } from '../extensions/upstream/support/upstream.ts';
-import type { TestGateway } from './gateway.ts';
+import { routes } from '../../../../src/rest/routes.ts';
+import type { TestGateway } from '../../../support/gateway.ts';
+import type { Scene } from './upstream.ts';
 
 /** Every read of the REST interface, with these queries for lists and these ids for records. */
 export const pathsWith = (queries: readonly string[], ids: readonly number[]) =>

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll } from 'vitest';
-import type { TestGateway } from '../../support/gateway.ts';
+import type { TestGateway } from './gateway.ts';
 
 /** The versions of the protocol that are tested: with a handshake, and with an envelope for each request. */
 export const protocolVersions = ['2025-11-25', '2026-07-28'] as const;
