@@ -40,23 +40,6 @@ describe('the banner', () => {
       ],
     ],
     [
-      'that an account is being mirrored',
-      {
-        DATABASE_URL: 'postgresql://h/d',
-        UPSTREAM_URL: 'https://example.com/api/v1',
-        UPSTREAM_TOKEN: 'x',
-        ...quiet,
-      },
-      { hasUsers: false, workers: 2 },
-      [
-        '  Start here  http://127.0.0.1:4000',
-        '  Database    d on h:5432',
-        '  Workers     2',
-        '  The account of https://example.com/api/v1 is being mirrored. A token for it, once the log says "mirror in step":',
-        '    DATABASE_URL=postgresql://h/d npx dovetail token create --user NAME --name laptop',
-      ],
-    ],
-    [
       'the two ways to an account if the database has none',
       { DATABASE_URL: 'postgresql://h/d', ...quiet },
       { hasUsers: false },
