@@ -22,6 +22,11 @@ const all = readdirSync('src/extensions', { withFileTypes: true }).flatMap((entr
   entry.isDirectory() ? [entry.name] : [],
 );
 
+/** The tests of the core. Those of the documents and of the files for operators name extensions, which are there for users. */
+const testsOfCore = readdirSync('test')
+  .filter((name) => !['docs', 'ops', 'extensions', 'bench', 'large'].includes(name))
+  .map((name) => `test/${name}`);
+
 /** The files of git, and those that are generated or installed. The copy has links to the latter. */
 function copyProject(): string {
   const folder = mkdtempSync(join(tmpdir(), 'dovetail-extensions-'));
@@ -65,7 +70,7 @@ function check(names: readonly string[], isWhole: boolean): boolean {
     return (
       run(folder, 'npm', 'run', '--silent', 'build') &&
       run(folder, 'sh', '-c', start) &&
-      run(folder, 'npx', 'vitest', 'run', '--project', 'embedded', '--project', 'postgres')
+      run(folder, 'npx', 'vitest', 'run', '--project', 'embedded', '--project', 'postgres', ...testsOfCore)
     );
   } finally {
     rmSync(folder, { recursive: true, force: true });

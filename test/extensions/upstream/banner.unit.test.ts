@@ -2,6 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { bannerOf } from '../../../src/server/banner.ts';
+import { findAccountsElsewhere } from '../../../src/server/hooks.ts';
 import { readConfig } from '../../support/settings.ts';
 
 const url = 'http://127.0.0.1:4000';
@@ -22,4 +23,11 @@ it('a start tells clients with tokens of the upstream where to ask', () => {
   expect(print({}, true)).toContain(
     `\n  Clients of https://example.com/api/v1 keep their tokens, and ask here instead: ${url}/api/v1\n`,
   );
+});
+
+it.each([
+  [{}, 'Use the token that you have for the service behind this gateway. '],
+  [{ UPSTREAM_TOKEN: 'x' }, ''],
+])('the home page says for %j: %s', (more, use) => {
+  expect(findAccountsElsewhere(readConfig({ ...settings, ...more }))?.use).toBe(use);
 });
