@@ -66,7 +66,8 @@ function check(names: readonly string[], isWhole: boolean): boolean {
     for (const name of names) remove(folder, name);
     if (!run(folder, 'npx', 'tsc', '--incremental', 'false')) return false;
     if (!isWhole) return true;
-    const start = 'PORT=none node bin/dovetail.js serve 2>&1 | grep -q \'PORT is "none"\'';
+    const start =
+      "DATA_DIR=data PORT=0 timeout 20 node bin/dovetail.js serve > started; grep 'Dovetail is running' started";
     return (
       run(folder, 'npm', 'run', '--silent', 'build') &&
       run(folder, 'sh', '-c', start) &&
