@@ -11,7 +11,7 @@ export interface TracedRequest {
   readonly id: string;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly endpoint: 'rest' | 'graphql' | 'mcp' | 'page';
+  readonly endpoint: 'rest' | 'graphql' | 'page' | { readonly name: string };
   /** The operation or route: one of a few texts, never text from the client. */
   readonly operation: string | undefined;
 }

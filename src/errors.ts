@@ -44,20 +44,6 @@ export const messages = {
   wrongPosition:
     'Dovetail-Position must be what the response to a write had, such as 1-0/16B3748, or be left out',
   primaryBehind: 'The database has not caught up with what you read or wrote before; try again',
-  upstreamAway: 'The upstream cannot be reached; nothing was changed here',
-  accountArriving: 'The account is being read from the upstream',
-  accountUnread:
-    'This account has not been read from the upstream yet; it will be, once a request comes with a token of the upstream',
-  accountOutdated:
-    'What was written may have reached the upstream, but could not be read back from there yet; try again',
-  accountUnreachable:
-    'The account cannot be reached upstream without a token of the upstream; nothing was changed here',
-  upstreamBusy: 'The upstream takes no more requests of this account for now; nothing was changed here',
-  upstreamUnreachable: 'The upstream cannot be reached',
-  upstreamTooSlow: 'The upstream did not respond in time',
-  upstreamUnreadable: 'The response of the upstream cannot be read',
-  upstreamTooLarge: 'The response of the upstream is larger than 4 MiB',
-  upstreamUnusable: 'The upstream rejected the request or sent what cannot be read; nothing was changed here',
 } as const;
 
 /** The message for a request that names a user whose data it may not see. */
@@ -78,16 +64,16 @@ export const tokenMessages = {
   tooOften: (most: number) =>
     `The account has created ${most} tokens within an hour, the most that it may; try again later`,
   noActive: (id: number | string) => `There is no active token with the id ${id}`,
-  ofUpstream: 'The tokens of this account are made by the service where it lives, and not here',
+  madeElsewhere: 'The tokens of this account are made by the service where it lives, and not here',
 } as const;
 
 /**
  * The error of an operation beyond the scope of its token. Nothing of the operation is run.
- * @param isOfUpstream whether it is a token of the upstream: these may do all but manage tokens.
+ * @param isForeign whether it is a token of another service: these may do all but manage tokens.
  */
-export function beyondScope(needed: string, isOfUpstream: boolean): GraphQLError {
+export function beyondScope(needed: string, isForeign: boolean): GraphQLError {
   const http = { status: statusOf.FORBIDDEN };
-  const message = isOfUpstream ? tokenMessages.ofUpstream : scopeNeeded(needed);
+  const message = isForeign ? tokenMessages.madeElsewhere : scopeNeeded(needed);
   return new GraphQLError(message, { extensions: { code: 'FORBIDDEN', http } });
 }
 
@@ -151,7 +137,7 @@ export function retryAfterOf({ extensions }: ExecutionError): number | undefined
 }
 
 /**
- * Creates the error for details that a mirror does not have yet and cannot read right now.
+ * Creates the error for details that are missing, and cannot be fetched right now.
  * @param count the number of records without details.
  * @param retryAfter in seconds: when the details may be here.
  */

@@ -4,17 +4,17 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path/posix';
 import { describe, expect, it } from 'vitest';
 
-/** From the top to the bottom. Every folder may import the files in the root of `src`, and these import no folder. */
+/**
+ * The core, from the top to the bottom. Every folder may import the files in the root of `src`, and these import no folder, except that
+ * the points of extensions name types of all folders below `server`.
+ */
 const folders = [
   'cli',
   'server',
-  'mcp',
+  'extensionPoints',
   'graphql',
   'pages',
   'rest',
-  'proxy',
-  'mirror',
-  'upstream',
   'demo',
   'schema',
   'auth',
@@ -43,32 +43,50 @@ function importsOf(file: string): string[] {
 /** The folder directly below `root` that has the file; `.` for a file of the root itself. */
 function folderOf(root: string, file: string): string {
   const [first = '', ...rest] = file.slice(root.length + 1).split('/');
+  if (file === 'src/extensionPoints.ts') return 'extensionPoints';
   return rest.length === 0 ? '.' : first;
 }
 
+const isOfExtension = (file: string) => file.startsWith('src/extensions/');
+const core = filesIn('src').filter((file) => !isOfExtension(file));
+
 it('the list of folders is complete', () => {
-  expect(new Set(filesIn('src').map((file) => folderOf('src', file)))).toEqual(new Set(folders));
+  expect(new Set(core.map((file) => folderOf('src', file)))).toEqual(new Set(folders));
 });
 
-it.each(filesIn('src'))('%s imports nothing that stands above it', (file) => {
+const list = 'src/extensions/extensions.ts';
+
+it.each(core)('%s imports nothing that stands above it, and no extension', (file) => {
   const rank = (path: string) => folders.indexOf(folderOf('src', path));
-  expect(importsOf(file).filter((target) => rank(target) < rank(file))).toEqual([]);
+  const isAllowed = (target: string) =>
+    isOfExtension(target)
+      ? target === list && ['cli', 'server'].includes(folderOf('src', file))
+      : rank(target) >= rank(file);
+  expect(importsOf(file).filter((target) => !isAllowed(target))).toEqual([]);
 });
 
-it.each(['mcp', 'schema/federation'])(
-  'src/%s is loaded when the settings ask for it, and not before',
-  (room) => {
-    const inRoom = (file: string) => file.startsWith(`src/${room}/`);
-    // Imports of types load nothing.
-    const atStart = /^(?:im|ex)port (?!type\b)[^;]*?from '(\.[^']*)'/gm;
-    const loading = filesIn('src').filter((file) =>
-      [...readFileSync(file, 'utf8').matchAll(atStart)].some(([, path = '']) =>
-        inRoom(join(file, '..', path)),
-      ),
-    );
-    expect(loading.filter((file) => !inRoom(file))).toEqual([]);
+it.each(filesIn('src/extensions').filter((file) => file !== list))(
+  '%s imports its own extension and the core',
+  (file) => {
+    const own = `src/extensions/${folderOf('src/extensions', file)}/`;
+    expect(importsOf(file).filter((target) => isOfExtension(target) && !target.startsWith(own))).toEqual([]);
   },
 );
+
+it('the list of extensions imports the main file of each alone, which loads the other files when they are needed', () => {
+  const main = /^src\/extensions\/(\w+)\/extension\.ts$/;
+  expect(
+    importsOf(list).filter((target) => target !== 'src/extensionPoints.ts' && !main.test(target)),
+  ).toEqual([]);
+  // Imports of types load nothing.
+  const atStart = /^(?:im|ex)port (?!type\b)[^;]*?from '([^.'][^']*)'/gm;
+  const packages = filesIn('src/extensions')
+    .filter((file) => main.test(file))
+    .flatMap((file) => [...readFileSync(file, 'utf8').matchAll(atStart)].map(([, name = '']) => name));
+  expect(
+    packages.filter((name) => !name.startsWith('node:') && !['zod', 'commander'].includes(name)),
+  ).toEqual([]);
+});
 
 describe('the console', () => {
   const root = 'console/src';

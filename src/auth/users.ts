@@ -1,20 +1,36 @@
-/** Creates and lists users, and changes their tier. A mirror only lists them: its users come from the upstream. */
+/** Creates and lists users, and changes their tier. Users that belong to an extension are only listed. */
 
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { SetupError, systemCodeOf } from '../errors.ts';
 
+/** To whom the users of a database may belong, besides itself. Then nobody is added or changed here. */
+export interface AccountOwner {
+  /** The table that has rows if they do. */
+  readonly table: string;
+  /** Why a user cannot be added or changed. */
+  readonly rejection: string;
+  /** The sentence behind an error about a user. */
+  readonly note: string;
+  /** How the first account comes here: the end of a sentence, and a command. */
+  readonly arrival: readonly [text: string, command: string];
+}
+
 /**
  * Creates a user, and returns their id.
- * @throws {SetupError} for an invalid name, for a taken name (ignoring case), and for a mirror, whose users come from the
- * upstream.
+ * @throws {SetupError} for an invalid name, for a taken name (ignoring case), and for a database whose users belong to one of the owners.
  */
-export async function createUser(client: PrismaClient, username: string, tier: string): Promise<number> {
+export async function createUser(
+  client: PrismaClient,
+  username: string,
+  tier: string,
+  owners: readonly AccountOwner[] = [],
+): Promise<number> {
   if (username.trim() !== username || username === '' || /\p{C}/u.test(username))
     throw new SetupError(
       `The name ${JSON.stringify(username)} cannot be used: it takes visible characters, and no space at either end.`,
     );
-  await rejectMirror(client);
+  await rejectOwned(client, owners);
   // The message shows the stored name, since other commands need its case. Prisma compares by ILIKE, in which % and _ are wildcards.
   const similar = await client.user.findMany({
     where: { username: { equals: username, mode: 'insensitive' } },
@@ -35,7 +51,7 @@ const countTokens = () => ({
   },
 });
 
-/** All users, by name, with the number of their active tokens. The tier is null if a mirror does not know it. */
+/** All users, by name, with the number of their active tokens. The tier is null if it is not known. */
 export async function listUsers(client: PrismaClient) {
   const users = await client.user.findMany({
     select: { id: true, username: true, subscriptionTier: true, _count: countTokens() },
@@ -51,10 +67,15 @@ export async function listUsers(client: PrismaClient) {
 
 /**
  * Moves a user to another tier, and returns how many active tokens they have.
- * @throws {SetupError} for an unknown user, and for a mirror.
+ * @throws {SetupError} for an unknown user, and for a database whose users belong to one of the owners.
  */
-export async function setTier(client: PrismaClient, username: string, tier: string): Promise<number> {
-  await rejectMirror(client);
+export async function setTier(
+  client: PrismaClient,
+  username: string,
+  tier: string,
+  owners: readonly AccountOwner[] = [],
+): Promise<number> {
+  await rejectOwned(client, owners);
   try {
     const { _count } = await client.user.update({
       where: { username },
@@ -79,14 +100,19 @@ export async function hasUsers(sql: Sql): Promise<boolean> {
   return (await sql.run('SELECT FROM "User" LIMIT 1', [])).length > 0;
 }
 
-/** Whether the users are accounts of an upstream. */
-export async function isMirror(client: PrismaClient): Promise<boolean> {
-  return (await client.mirror.count()) > 0;
+/** The owner of the users of a database; undefined if they are its own. */
+export async function findOwner(
+  client: PrismaClient,
+  owners: readonly AccountOwner[],
+): Promise<AccountOwner | undefined> {
+  for (const owner of owners) {
+    const rows = await client.$queryRawUnsafe<unknown[]>(`SELECT 1 FROM "${owner.table}" LIMIT 1`);
+    if (rows.length > 0) return owner;
+  }
+  return undefined;
 }
 
-async function rejectMirror(client: PrismaClient): Promise<void> {
-  if (await isMirror(client))
-    throw new SetupError(
-      'This database mirrors accounts that live elsewhere, which is all that it may have: name another database in DATABASE_URL or DATA_DIR.',
-    );
+async function rejectOwned(client: PrismaClient, owners: readonly AccountOwner[]): Promise<void> {
+  const owner = await findOwner(client, owners);
+  if (owner) throw new SetupError(owner.rejection);
 }

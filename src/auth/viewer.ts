@@ -10,7 +10,7 @@ import { digestOf, type FoundToken, findTokens, isToken } from './tokens.ts';
 
 export interface Viewer {
   readonly id: number;
-  /** The id of a token of this gateway; undefined for a token of the upstream, which has none here. */
+  /** The id of a token of this gateway; undefined for a token of another service, which has none here. */
   readonly tokenId: number | undefined;
   /** What the token may do. */
   readonly scope: Scope;
@@ -22,7 +22,7 @@ export interface Viewer {
   readonly onLoopback?: Viewer;
   /** Whether it is such a viewer. */
   readonly isOnLoopback?: true;
-  /** Aborted when the token has ended. Set for tokens of the upstream, whose end may be noticed before the next check. */
+  /** Aborted when the token has ended. Set for tokens of another service, whose end may be noticed before the next check. */
   readonly ended?: AbortSignal;
 }
 

@@ -1,23 +1,16 @@
 /** Access to the database for commands, also while a gateway has it open. */
 
 import { resolve } from 'node:path';
-import { InvalidArgumentError } from 'commander';
-import { type Config, commandLine, program, readConfig } from '../config/config.ts';
+import { type Config, commandLine, program } from '../config/config.ts';
 import { type ConnectedDatabase, joinDatabase } from '../database/database.ts';
 import { hasDatabase } from '../database/embedded/embedded.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
-import { readId } from '../database/ids.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
 import { say } from './output.ts';
 
 /** The settings that name the database. */
 type DatabaseLocation = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>;
-
-/**
- * The settings without UPSTREAM_TOKEN. A shell may still have that for `sync --from`, but without UPSTREAM_URL it is an error.
- */
-export const readDatabaseConfig = () => readConfig({ ...process.env, UPSTREAM_TOKEN: undefined });
 
 /** A database with Prisma's client. */
 type Opened = Pick<ConnectedDatabase, 'pool' | 'sql'> & { readonly client: PrismaClient };
@@ -27,11 +20,11 @@ type Opened = Pick<ConnectedDatabase, 'pool' | 'sql'> & { readonly client: Prism
  * @param options.mayCreate whether a missing database is created. A command that only reads must not create one: the
  *   settings more likely name the wrong place.
  */
-export async function withDatabase(
-  run: (database: Opened, config: DatabaseLocation) => Promise<void>,
+export async function withDatabase<Place extends DatabaseLocation>(
+  config: Place,
+  run: (database: Opened, config: Place) => Promise<void>,
   { mayCreate = false } = {},
 ): Promise<void> {
-  const config = readDatabaseConfig();
   if (!mayCreate && config.DATABASE_URL === undefined && !(await hasDatabase(config.DATA_DIR)))
     throw new SetupError(`There is no database in ${resolve(config.DATA_DIR)}. ${whereToLook}`);
   // Imported here, so that the other commands start faster.
@@ -78,13 +71,6 @@ export function nextCommand(config: DatabaseLocation, command: string): string {
   return withoutPassword(DATABASE_URL) === DATABASE_URL
     ? commandLine(config, command)
     : `${program()} ${command}`;
-}
-
-/** Reads an argument that is the id of a record. */
-export function parseId(text: string): number {
-  const id = readId(text);
-  if (id === undefined) throw new InvalidArgumentError('It takes a number such as 7.');
-  return id;
 }
 
 /**

@@ -7,6 +7,7 @@ import { demoUsername } from '../demo/demoData.ts';
 import { SetupError } from '../errors.ts';
 import { nextCommand, withDatabase } from './database.ts';
 import { say } from './output.ts';
+import { owners, readSettings } from './settings.ts';
 
 export const demoCommand = new Command('demo')
   .description(
@@ -15,15 +16,16 @@ export const demoCommand = new Command('demo')
   .option('--reset', 'load it anew, without what was changed since; its tokens stay valid')
   .action(({ reset = false }: { reset?: boolean }) =>
     withDatabase(
+      readSettings(),
       async (database, config) => {
         const { DATABASE_URL, DATA_DIR } = config;
-        await checkOnlyDemo(database.pool);
-        if (reset) await resetDemo(database.pool);
+        await checkOnlyDemo(database.pool, owners);
+        if (reset) await resetDemo(database.pool, owners);
         const onServer = DATABASE_URL !== undefined;
         const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
         if (onServer && reset) return say(`${state}. Its tokens stay valid, and none is printed.`);
         // The token for a server's database is stored nowhere, so it is printed this once.
-        const token = await prepareDemo(database, onServer ? undefined : DATA_DIR);
+        const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, new Date(), owners);
         if (token === undefined)
           throw new SetupError(
             `${state}, but can have no new token: it has ${maxActiveTokens}, the most that there may be, or is not of the tier ultra. See ${nextCommand(config, `token list --user ${demoUsername}`)}`,

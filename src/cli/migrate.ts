@@ -2,14 +2,15 @@
 
 import { Command } from 'commander';
 import { joinDatabase } from '../database/database.ts';
-import { createMigrationReporter, readDatabaseConfig } from './database.ts';
+import { createMigrationReporter } from './database.ts';
 import { printJson, say } from './output.ts';
+import { readSettings } from './settings.ts';
 
 export const migrateCommand = new Command('migrate')
   .description('apply pending migrations, which the start of a gateway does as well where its role may')
   .option('--json', 'as JSON')
   .action(async ({ json }: { json?: true }) => {
-    const config = readDatabaseConfig();
+    const config = readSettings();
     let applied: readonly string[] = [];
     const { waiting } = createMigrationReporter(config);
     const pending = (names: readonly string[]) => {

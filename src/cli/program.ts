@@ -7,19 +7,17 @@ import cluster from 'node:cluster';
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
-import { settings } from '../config/config.ts';
+import { settingsOf } from '../config/config.ts';
 import { isSimilar } from '../config/similarNames.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
-import { UpstreamError } from '../upstream/upstream.ts';
+import { extensions } from '../extensions/extensions.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor/checks.ts';
-import { forgetCommand } from './forget.ts';
 import { migrateCommand } from './migrate.ts';
 import { handleOutputErrors, say } from './output.ts';
 import { serveCommand } from './serve.ts';
-import { syncCommand } from './sync.ts';
 import { tokenCommand } from './token.ts';
 import { userCommand } from './user.ts';
 
@@ -31,8 +29,6 @@ const program = new Command('dovetail')
   .addCommand(demoCommand)
   .addCommand(userCommand)
   .addCommand(tokenCommand)
-  .addCommand(syncCommand)
-  .addCommand(forgetCommand)
   .addCommand(migrateCommand)
   .addCommand(doctorCommand)
   .addHelpText(
@@ -55,9 +51,11 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
     if (!cluster.isWorker) reportSimilarSettings();
   });
 
+for (const command of extensions.flatMap(({ commands = [] }) => commands)) program.addCommand(command);
+
 /** Reports each environment variable whose name is almost that of a setting: it is probably misspelt, and has no effect. */
 function reportSimilarSettings(): void {
-  const known = Object.keys(settings);
+  const known = Object.keys(settingsOf(extensions));
   for (const given of Object.keys(process.env)) {
     if (!process.env[given] || known.includes(given)) continue;
     const meant = known.find((name) => !process.env[name] && isSimilar(given, name));
@@ -90,8 +88,7 @@ const isTimeout = (error: unknown) =>
  * print the line of source, and a line of a minified package may have 60 KB.
  */
 function failureText(error: unknown): string {
-  if (error instanceof SetupError || error instanceof TokenError || error instanceof UpstreamError)
-    return error.message;
+  if (error instanceof SetupError || error instanceof TokenError) return error.message;
   return isTimeout(error) ? `Gave up: ${unresponsiveText}` : inspect(error);
 }
 

@@ -11,12 +11,14 @@ import {
   stateOf,
   TokenError,
 } from '../auth/tokens.ts';
-import { findTier, isMirror } from '../auth/users.ts';
+import { findOwner, findTier } from '../auth/users.ts';
 import { shellWord } from '../config/config.ts';
 import { SetupError } from '../errors.ts';
 import { isoInstant } from '../schema/isoInstant.ts';
-import { nextCommand, parseId, withDatabase } from './database.ts';
+import { parseId } from './arguments.ts';
+import { nextCommand, withDatabase } from './database.ts';
 import { printJson, printTable, say } from './output.ts';
+import { owners, readSettings } from './settings.ts';
 
 const unitsInSeconds = new Map([
   ['s', 1],
@@ -71,17 +73,15 @@ tokenCommand
   .option('--expires <when>', 'a date, a time with an offset, or a duration such as 90d', parseExpiry)
   .option('--json', 'as JSON, with its number')
   .action(({ user, name, scope, expires: expiresAt, json }: CreateOptions) =>
-    withDatabase(async ({ client, pool }, config) => {
+    withDatabase(readSettings(), async ({ client, pool }, config) => {
       const { id, token } = await createToken(pool, user, name, { scope, expiresAt }).catch(
         async (error: unknown) => {
           // A wrong name or date has nothing to do with the user.
           if (!(error instanceof TokenError) || error.extensions.argument !== undefined) throw error;
           const tier = await findTier(client, user);
           if (tier === requiredTier) throw error;
-          if (await isMirror(client))
-            throw new SetupError(
-              `${error.message}. This is a mirror, whose accounts come from the upstream.`,
-            );
+          const owner = await findOwner(client, owners);
+          if (owner) throw new SetupError(`${error.message}. ${owner.note}`);
           const command =
             tier === undefined
               ? `user create ${shellWord(user)} --tier ${requiredTier}`
@@ -101,7 +101,7 @@ tokenCommand
   .requiredOption('--user <username>', 'whose tokens')
   .option('--json', 'as JSON')
   .action(({ user, json }: { user: string; json?: true }) =>
-    withDatabase(async ({ sql }) => {
+    withDatabase(readSettings(), async ({ sql }) => {
       const listed = await listTokens(sql, user);
       const tokens = listed.map((token) => ({ ...token, state: stateOf(token) }));
       if (json) return printJson(tokens);
@@ -123,7 +123,7 @@ tokenCommand
   .description('revoke a token; it is invalid from then on')
   .argument('<id>', 'its number in the list', parseId)
   .action((id: number) =>
-    withDatabase(async ({ pool }) => {
+    withDatabase(readSettings(), async ({ pool }) => {
       await revokeToken(pool, id);
       say(`Revoked token ${id}.`);
     }),
@@ -140,7 +140,7 @@ tokenCommand
     3_600_000,
   )
   .action((id: number, { keep }: { keep: number }) =>
-    withDatabase(async ({ pool }) => {
+    withDatabase(readSettings(), async ({ pool }) => {
       const { token } = await rotateToken(pool, id, keep);
       process.stdout.write(`${token}\n`);
       const until = new Date(Date.now() + keep).toISOString();

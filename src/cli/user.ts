@@ -2,10 +2,11 @@
 
 import { Argument, Command, Option } from 'commander';
 import { requiredTier } from '../auth/tokens.ts';
-import { createUser, isMirror, listUsers, setTier } from '../auth/users.ts';
+import { createUser, findOwner, listUsers, setTier } from '../auth/users.ts';
 import { shellWord } from '../config/config.ts';
 import { locationText, nextCommand, withDatabase } from './database.ts';
 import { printJson, printTable, say } from './output.ts';
+import { owners, readSettings } from './settings.ts';
 
 /** The tiers that a command can set. The service does not list its tiers, and SQL may write any. */
 const tiers = ['free', requiredTier];
@@ -24,8 +25,9 @@ userCommand
   .option('--json', 'as JSON, with their number')
   .action((name: string, { tier, json }: { tier: string; json?: true }) =>
     withDatabase(
+      readSettings(),
       async ({ client }, config) => {
-        const id = await createUser(client, name, tier);
+        const id = await createUser(client, name, tier, owners);
         const next =
           tier === requiredTier
             ? `Next: ${nextCommand(config, `token create --user ${shellWord(name)} --name laptop`)}`
@@ -42,7 +44,7 @@ userCommand
   .description('list all users, with how many valid tokens they have')
   .option('--json', 'as JSON')
   .action(({ json }: { json?: true }) =>
-    withDatabase(async ({ client }, config) => {
+    withDatabase(readSettings(), async ({ client }, config) => {
       const users = await listUsers(client);
       say(`Users of ${locationText(config)}:`);
       if (json) printJson(users);
@@ -52,9 +54,10 @@ userCommand
           users.map(({ id, username, tier, tokens }) => [`${id}`, tier ?? 'unknown', `${tokens}`, username]),
         );
       if (users.length > 0) return;
-      const [how, command] = (await isMirror(client))
-        ? [': an account comes to a mirror with its first request, or by', 'sync']
-        : ['. Create one:', 'user create me'];
+      const [how, command] = (await findOwner(client, owners))?.arrival ?? [
+        '. Create one:',
+        'user create me',
+      ];
       say(`There are none${how} ${nextCommand(config, command)}`);
     }),
   );
@@ -70,8 +73,8 @@ userCommand
     ).choices(tiers),
   )
   .action((name: string, tier: string) =>
-    withDatabase(async ({ client }, config) => {
-      const tokens = await setTier(client, name, tier);
+    withDatabase(readSettings(), async ({ client }, config) => {
+      const tokens = await setTier(client, name, tier, owners);
       const list = nextCommand(config, `token list --user ${shellWord(name)}`);
       const note =
         tier === requiredTier || tokens === 0 ? '' : ` Tokens that are still valid: ${tokens}. See ${list}`;

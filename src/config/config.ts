@@ -1,6 +1,6 @@
 /**
- * The settings: every environment variable that Dovetail reads, with its check and its documentation. Promises that a wrong value
- * stops a start with a line about the accepted values, and that no message shows a secret. May be replaced by any other source of a
+ * The settings: every environment variable that the core reads, with its check and its documentation, and how they are read together
+ * with those of extensions. Promises that a wrong value stops a start with a line about the accepted values, and that no message shows a secret. May be replaced by any other source of a
  * `Config`, such as a file.
  */
 
@@ -8,48 +8,15 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { SetupError, withoutPassword } from '../errors.ts';
-import { complaintAboutUrl, encodedPassword, hasCutPassword, isDatabaseUrl } from './databaseUrl.ts';
-
-interface Setting<T> {
-  /** What the variable is for; docs/configuration.md has the same text. */
-  readonly description: string;
-  /** The values that the variable takes, for the message about a wrong value. */
-  readonly takes: string;
-  readonly schema: z.ZodType<T>;
-  /** Advice about a wrong value, if the value shows the mistake. */
-  readonly advice?: (value: string) => string | undefined;
-  /** Whether the value must never be printed. */
-  readonly secret?: boolean;
-}
-
-const setting = <T>(description: string, takes: string, schema: z.ZodType<T>): Setting<T> => ({
-  description,
-  takes,
-  schema,
-});
-
-const integer = (min: number, max: number) =>
-  z.string().regex(/^\d+$/).transform(Number).pipe(z.int().min(min).max(max));
-
-const integerSetting = (description: string, [min, max]: readonly [number, number], byDefault: number) =>
-  setting(description, `an integer from ${min} to ${max}`, integer(min, max).default(byDefault));
-
-const onOffSetting = (description: string, byDefault: 'on' | 'off') =>
-  setting(description, 'on or off', z.enum(['on', 'off']).default(byDefault));
-
-const databaseUrl = (description: string) => ({
-  ...setting(
-    description,
-    'a URL such as postgresql://user:password@host:5432/database',
-    z.string().refine(isDatabaseUrl).optional(),
-  ),
-  advice: adviceOnUrl,
-});
-
-/** Advice about the URL of a database, without the URL; undefined if there is none. */
-function adviceOnUrl(url: string): string | undefined {
-  return hasCutPassword(url) ? encodedPassword : complaintAboutUrl(url);
-}
+import {
+  databaseUrl,
+  integer,
+  integerSetting,
+  onOffSetting,
+  type Settings,
+  setting,
+  type ValuesOf,
+} from './setting.ts';
 
 /** Whether a text may be a host name or an address, without a scheme, a port or brackets. */
 const isHost = (text: string) => isIP(text) !== 0 || /^[^\s/:?#@[\]]+$/.test(text);
@@ -65,8 +32,6 @@ export function isOrigin(text: string): boolean {
   return /^[\w.:[\]-]+$/.test(host) && text === (origin === 'null' ? `${protocol}//${host}` : origin);
 }
 
-const urlsIn = (text: string) => [...new Set(text.trim().split(/[\s,]+/))];
-
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 export const settings = {
@@ -80,19 +45,6 @@ export const settings = {
   DATABASE_DIRECT_URL: databaseUrl(
     'the same database past the pooler of DATABASE_URL, for what needs a session of its own: hearing of changes, migrations, locks',
   ),
-  DATABASE_REPLICA_URLS: {
-    ...setting(
-      'streaming standbys of DATABASE_URL to read from, each a server of its own; see deployment',
-      'URLs such as postgresql://user:password@host:5432/database, separated by commas or spaces',
-      z
-        .string()
-        .transform(urlsIn)
-        .refine((urls) => urls.every(isDatabaseUrl))
-        .optional(),
-    ),
-    advice: (value: string) => urlsIn(value).map(adviceOnUrl).find(Boolean),
-    secret: true,
-  },
   DATA_DIR: setting(
     'folder of the embedded database, and of the token of the demo account',
     'a path',
@@ -102,11 +54,6 @@ export const settings = {
     '`local`: an embedded database without users gets the demo account, and pages show its token under HOST and localhost alone, not with HOST 0.0.0.0 or ::. `public`: a database of DATABASE_URL without users gets it too (not with WORKERS), and pages show its token to whoever opens them',
     'local or public',
     z.enum(['local', 'public']).default('local'),
-  ),
-  CHANGE_FEED: setting(
-    'how PostgreSQL announces changes: `notify`, for which commits wait for each other, or `logical` decoding, for which they do not; `auto` takes logical where server and role allow it',
-    'auto, notify or logical',
-    z.enum(['auto', 'notify', 'logical']).default('auto'),
   ),
   DATABASE_CONNECTIONS: integerSetting(
     'connections in the pool of a process, and statements of requests that run at once; the change feed takes two more, or three with `logical`',
@@ -142,15 +89,6 @@ export const settings = {
   INTROSPECTION: onOffSetting(
     'whether the schema and both references may be read, with or without a token',
     'on',
-  ),
-  FEDERATION: onOffSetting(
-    'whether /graphql is a subgraph of a supergraph as well (Apollo Federation 2)',
-    'off',
-  ),
-  MCP: setting(
-    'the tools for language models at /mcp: those that read, or those that change something as well',
-    'off, read or write',
-    z.enum(['off', 'read', 'write']).default('off'),
   ),
   CORS_ORIGINS: {
     ...setting(
@@ -222,77 +160,43 @@ export const settings = {
     [0, 16],
     0,
   ),
-  METRICS_PORT: setting(
-    'port of `/metrics` for Prometheus, on HOST; 0 picks a free one; no metrics unless set',
-    'an integer from 0 to 65535',
-    integer(0, 65535).optional(),
-  ),
-  OTEL_EXPORTER_OTLP_ENDPOINT: setting(
-    'where traces go, as OTLP over HTTP, such as http://localhost:4318; none unless set',
-    'a URL such as http://localhost:4318',
-    z.url({ protocol: /^https?$/ }).optional(),
-  ),
   LOG_LEVEL: setting(
     'least important log lines to print',
     `one of ${logLevels.join(', ')}`,
     z.enum(logLevels).default('info'),
   ),
-  UPSTREAM_URL: setting(
-    'base URL of a service that speaks the REST interface: REST requests go there, and the database mirrors its accounts for GraphQL',
-    'a URL without user, query or fragment, such as https://example.com/api/v1',
-    z
-      .url({ protocol: /^https?$/ })
-      .regex(/^[^@?#]*$/)
-      .transform((url) => url.replace(/\/+$/, ''))
-      .optional(),
-  ),
-  UPSTREAM_TOKEN: {
-    ...setting(
-      'API token for UPSTREAM_URL: the one account to mirror; unset, clients bring tokens of their own',
-      'a token: visible ASCII characters',
-      z
-        .string()
-        .regex(/^[!-~]+$/)
-        .optional(),
-    ),
-    secret: true,
-  },
-  UPSTREAM_INTERVAL: integerSetting(
-    'seconds from one refresh of a mirrored account to the next, and for which a REST response is fresh unless the upstream says so',
-    [1, 86_400],
-    60,
-  ),
-  UPSTREAM_RATE: integerSetting(
-    'requests a minute that the upstream allows for an account; 0 for no limit',
-    [0, 1_000_000],
-    60,
-  ),
-} satisfies Record<string, Setting<unknown>>;
+} satisfies Settings;
 
 /** Settings that have no effect without another one. Setting only the first is an error. */
-const requiredSettings: Readonly<Partial<Record<Name, Name>>> = {
+const requiredSettings: Readonly<Record<string, string>> = {
   DATABASE_DIRECT_URL: 'DATABASE_URL',
-  DATABASE_REPLICA_URLS: 'DATABASE_URL',
-  UPSTREAM_TOKEN: 'UPSTREAM_URL',
-  UPSTREAM_INTERVAL: 'UPSTREAM_URL',
-  UPSTREAM_RATE: 'UPSTREAM_URL',
 };
 
+/** Settings that belong together: those of an extension. */
+export interface SettingsGroup<Own extends Settings = Settings> {
+  readonly settings: Own;
+  /** Settings of the group that have no effect without another one. */
+  readonly requires?: Readonly<Record<string, string>>;
+  /** Settings of the group that cannot be used together with another one. */
+  readonly excludes?: Readonly<Record<string, string>>;
+  /** Finds values that do not go with others. @returns a line for each. */
+  complain?(config: Config & ValuesOf<Own>): readonly string[];
+}
+
+/** All settings: those of the core, and those of groups. */
+export const settingsOf = (groups: readonly SettingsGroup[]): Settings =>
+  Object.assign({}, settings, ...groups.map((group) => group.settings));
+
 /** A message about a wrong value of a setting, without secrets; undefined if the value is right. */
-function complaintAbout(name: Name, value: string): string | undefined {
-  const { schema, takes, secret, advice }: Setting<unknown> = settings[name];
+function complaintAbout(name: string, setting: Settings[string], value: string): string | undefined {
+  const { schema, takes, secret, advice } = setting;
   if (schema.safeParse(value).success) return undefined;
   const got = secret ? 'not valid' : JSON.stringify(withoutPassword(value));
   const next = advice?.(value);
   return `${name} is ${got}, but takes ${takes}.${next === undefined ? '' : ` ${next}`}`;
 }
 
-/** The name of a setting, which is that of its variable. */
-type Name = keyof typeof settings;
-
-export type Config = {
-  readonly [Each in Name]: z.output<(typeof settings)[Each]['schema']>;
-};
+export type Config = ValuesOf<typeof settings>;
 
 /** Whether the settings allow the console. Its operations are not in a PERSISTED_OPERATIONS_FILE, so "only" excludes it. */
 export const hasConsole = ({
@@ -309,31 +213,32 @@ export function workersOf({ DATABASE_URL, WORKERS }: Pick<Config, 'DATABASE_URL'
 
 /**
  * Reads the settings from the environment. An empty variable counts as unset.
+ * @param groups the settings of extensions. The result has their values as well.
  * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes.
  */
-export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+export function readConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  groups: readonly SettingsGroup[] = [],
+): Config {
   const complaints: string[] = [];
-  // The keys of `settings` are its names: nothing adds others.
-  const names = Object.keys(settings) as Name[];
-  const entries = names.map((name) => {
+  const entries = Object.entries(settingsOf(groups)).map(([name, setting]) => {
     const given = env[name] === '' ? undefined : env[name];
-    const complaint = given === undefined ? undefined : complaintAbout(name, given);
+    const complaint = given === undefined ? undefined : complaintAbout(name, setting, given);
     if (complaint !== undefined) complaints.push(complaint);
-    return [name, settings[name].schema.safeParse(given).data];
+    return [name, setting.schema.safeParse(given).data];
   });
-  for (const [name, other] of Object.entries(requiredSettings))
+  const required = Object.assign({}, requiredSettings, ...groups.map(({ requires }) => requires));
+  for (const [name, other] of Object.entries<string>(required))
     if (env[name] && !env[other]) complaints.push(`${name} is set without ${other}, which it goes with.`);
   // Each value is an output of the schema of its own name, as `Config` says.
   const config = Object.fromEntries(entries) as Config;
-  if (config.METRICS_PORT && config.METRICS_PORT === config.PORT)
-    complaints.push(`METRICS_PORT is ${config.METRICS_PORT}, as PORT is, but takes a port of its own.`);
-  if (config.CHANGE_FEED === 'logical' && !env.DATABASE_URL)
-    complaints.push(
-      'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
-    );
-  // A mirror reads at once the rows that it has just written, which a standby may not have yet.
-  if (config.DATABASE_REPLICA_URLS && config.UPSTREAM_URL)
-    complaints.push('DATABASE_REPLICA_URLS cannot be used with UPSTREAM_URL: unset one of them.');
+  const values: Readonly<Record<string, unknown>> = config;
+  for (const group of groups) {
+    complaints.push(...(group.complain?.(config) ?? []));
+    for (const [name, other] of Object.entries(group.excludes ?? {}))
+      if (values[name] !== undefined && values[other] !== undefined)
+        complaints.push(`${name} cannot be used with ${other}: unset one of them.`);
+  }
   if (complaints.length > 0) throw new SetupError(complaints.join('\n'));
   return config;
 }

@@ -8,7 +8,7 @@ import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } 
 import { checkPooler, createSession, isPooled, isUnresponsive, unresponsive } from './session.ts';
 
 /** The settings that name a server. */
-type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL' | 'DATABASE_REPLICA_URLS';
+type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
 
 /** The connection settings of the server that a setting names. */
 export const serverOf = (url: string): pg.ClientConfig => ({ connectionString: withPlainSslMode(url) });
@@ -113,7 +113,7 @@ export async function findDifference(one: pg.Client, other: pg.Client): Promise<
     const here = await readPlace(one, 'false');
     const there = await readPlace(other, `pg_try_advisory_xact_lock(${lock})`);
     if (there.locks && here.database === there.database)
-      return 'another server than DATABASE_URL, a copy or a standby';
+      return 'another server than DATABASE_URL, or a copy of it';
     const what = there.locks ? 'database' : 'schema';
     if (here[what] === there[what]) return undefined;
     return `the ${what} ${JSON.stringify(there[what])}, and DATABASE_URL to ${JSON.stringify(here[what])}`;

@@ -7,9 +7,8 @@ import { findServer, type ServerUrls } from './connection.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { FolderInUse } from './embedded/folder.ts';
 import { newDatabaseFile } from './embedded/newDatabase.ts';
-import type { ChosenMode } from './feed/announceMode.ts';
 import type { ChangeFeed, FeedReport } from './feed/changeFeed.ts';
-import { listenToEngine, listenToServer } from './feed/notify.ts';
+import { listenToEngine, listenToServer, type ReadLog } from './feed/notify.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
 import { createSql, type ReadCheck, type Sql, statementName } from './reader/sql.ts';
 import { endWhenSilent, longestConnecting, sessionSettings } from './session.ts';
@@ -28,11 +27,18 @@ export interface PoolLimits {
   readonly statement: number;
 }
 
-/** How changes are to be announced. */
-export interface FeedChoice {
-  readonly wanted: Config['CHANGE_FEED'];
-  /** Called with the chosen mode, if there was a choice. */
-  chosen(outcome: ChosenMode): void;
+/** A server that is about to be listened to. */
+export interface AnnouncingServer {
+  /** The way to it past a pooler. */
+  readonly direct: pg.ClientConfig;
+  /** Whether it supports logical decoding. */
+  readonly decodes: boolean;
+}
+
+export interface FeedOptions {
+  /** Chooses how a server announces changes. By default it stays as it is. */
+  choose?(server: AnnouncingServer): Promise<void>;
+  readonly readLog?: ReadLog | undefined;
   /** Called when announcements stop arriving, with the reason, and when they arrive again. */
   readonly report?: FeedReport;
 }
@@ -43,10 +49,9 @@ export interface Database extends ConnectedDatabase {
   /** Settles if the engine has failed for good. Only the embedded one can. */
   readonly failure: Promise<Error>;
   /**
-   * Begins to listen to the changes of all programs, in the chosen mode, or else in that of the database. The caller has to close
-   * the feed before the database.
+   * Begins to listen to the changes of all programs. The caller has to close the feed before the database.
    */
-  openChangeFeed(choice?: FeedChoice): Promise<ChangeFeed>;
+  openChangeFeed(options?: FeedOptions): Promise<ChangeFeed>;
 }
 
 /** The settings that name the database, and the way to it. */
@@ -75,8 +80,8 @@ export async function openDatabase(
     ...connectTo(connection, { bounds, release: close }),
     embedded: true,
     failure,
-    // The engine announces in one way only: `readConfig` rejects any other.
-    openChangeFeed: (choice) => listenToEngine(postgres, choice?.report),
+    // The engine announces in one way only.
+    openChangeFeed: (options) => listenToEngine(postgres, options?.report),
   };
 }
 
@@ -126,13 +131,9 @@ async function openServer(
     embedded: false,
     // A server that is away may come back.
     failure: new Promise(() => {}),
-    async openChangeFeed(choice) {
-      // `auto` leaves a database without logical decoding as it is, without a query.
-      if (choice && (choice.wanted !== 'auto' || decodes)) {
-        const { chooseAnnounceMode } = await import('./feed/announceMode.ts');
-        choice.chosen(await chooseAnnounceMode(choice.wanted, direct));
-      }
-      return listenToServer(direct, server, { report: choice?.report });
+    async openChangeFeed({ choose, readLog, report } = {}) {
+      await choose?.({ direct, decodes });
+      return listenToServer(direct, server, { readLog, ...(report && { report }) });
     },
   };
 }

@@ -8,12 +8,16 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type pg from 'pg';
 import { createToken, findToken, TokenError } from '../auth/tokens.ts';
+import type { AccountOwner } from '../auth/users.ts';
 import type { ConnectedDatabase } from '../database/database.ts';
 import { hasField } from '../database/dataModel.ts';
 import { tables } from '../database/models.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
 import { demoUsername, loadDemoData, lockTemplates } from './demoData.ts';
+
+/** To whom the users of a database may belong. */
+type Owner = Pick<AccountOwner, 'table'>;
 
 /** The name of the token that this module creates, unlike those that users create for the account. */
 const tokenName = 'demo-token';
@@ -23,14 +27,16 @@ const tokenName = 'demo-token';
  * in the file `demo-token` there. Undefined for a database that holds other data.
  * @param dataDir undefined for a server, which has no folder: then each call creates a new token, which replaces the last.
  * @param now the time of loading, to which all times of the data are relative.
+ * @param owners to whom the users of a database may belong. Then no user of it is the demo account, whatever their name.
  */
 export async function prepareDemo(
   { pool, sql }: Pick<ConnectedDatabase, 'pool' | 'sql'>,
   dataDir: string | undefined,
   now = new Date(),
+  owners: readonly Owner[] = [],
 ): Promise<string | undefined> {
-  // A mirrored account belongs to a user of the upstream, even if it has the name of the demo account.
-  if ((await sql.count('Mirror', {})) > 0) return undefined;
+  for (const { table } of owners)
+    if ((await sql.run(`SELECT FROM "${table}" LIMIT 1`, [])).length > 0) return undefined;
   if ((await sql.count('User', {})) === 0) await inTransaction(pool, (client) => loadDemoData(client, now));
   // By its data: other accounts may have its name.
   const ofDemo = `SELECT "ownerId" AS id FROM "DttDevice" WHERE "bubbleId" = 'dtt-demo-1'`;
@@ -75,20 +81,23 @@ const recorded = tables
   .map((table) => `SELECT "bubbleId" FROM "${table}"`);
 
 /** Whether the database is empty, or has records of the demo account and nothing else. Names of users alone do not show that. */
-const census = `
+const census = (owners: readonly Owner[]) => `
   WITH known AS (SELECT id FROM "User" WHERE username IN (${demoUsers.map((name) => `'${name}'`).join()})),
     records AS (${recorded.join(' UNION ALL ')})
-  SELECT NOT EXISTS (SELECT FROM "Mirror") AND (NOT EXISTS (SELECT FROM "User") OR
+  SELECT ${owners.map(({ table }) => `NOT EXISTS (SELECT FROM "${table}") AND `).join('')}(NOT EXISTS (SELECT FROM "User") OR
     EXISTS (SELECT FROM records) AND NOT EXISTS (SELECT FROM records WHERE "bubbleId" NOT LIKE '%-demo-%')
       AND NOT EXISTS (SELECT FROM "LockTemplate" WHERE name <> ALL ('{${lockTemplates}}'))
       AND NOT EXISTS (SELECT FROM "User" WHERE id NOT IN (SELECT id FROM known))) AS "isOnlyDemo"`;
 
 /** @throws {SetupError} for a database that has any other data. Nothing is changed. */
-export async function checkOnlyDemo(database: Pick<pg.ClientBase, 'query'>): Promise<void> {
-  const { rows } = await database.query<{ isOnlyDemo: boolean }>(census);
+export async function checkOnlyDemo(
+  database: Pick<pg.ClientBase, 'query'>,
+  owners: readonly Owner[] = [],
+): Promise<void> {
+  const { rows } = await database.query<{ isOnlyDemo: boolean }>(census(owners));
   if (rows[0]?.isOnlyDemo) return;
   throw new SetupError(
-    'This database has users or records of its own, or mirrors accounts, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
+    'This database has users or records of its own, or accounts that live elsewhere, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
   );
 }
 
@@ -97,11 +106,12 @@ export async function checkOnlyDemo(database: Pick<pg.ClientBase, 'query'>): Pro
  * one of them, and others may be in use.
  * @throws {SetupError} for a database that has any other data. Nothing is changed then.
  */
-export const resetDemo = (pool: pg.Pool): Promise<void> =>
+export const resetDemo = (pool: pg.Pool, owners: readonly Owner[] = []): Promise<void> =>
   inTransaction(pool, async (client) => {
-    // The locks keep others from adding users or mirrors until the transaction ends.
-    await client.query('LOCK TABLE "User", "Mirror" IN SHARE ROW EXCLUSIVE MODE');
-    await checkOnlyDemo(client);
+    // The locks keep others from adding users until the transaction ends.
+    const locked = ['User', ...owners.map(({ table }) => table)].map((table) => `"${table}"`);
+    await client.query(`LOCK TABLE ${locked.join()} IN SHARE ROW EXCLUSIVE MODE`);
+    await checkOnlyDemo(client, owners);
     // As JSON, so that all columns are restored.
     const { rows: tokens } = await client.query<{ token: string }>(
       `SELECT to_jsonb(t)::text AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = $1 ORDER BY t.id`,

@@ -42,7 +42,7 @@ const lastWords = 1_000;
 /** How long, in milliseconds, an idle connection waits for one more request when the gateway closes. */
 const lastRequest = 1_000;
 
-/** How many descriptors stay free for files, for an upstream and for other uses. */
+/** How many descriptors stay free for files, for other services and for other uses. */
 const reserve = 200;
 
 /** How many clients may be connected: one for each descriptor of the process, except its `own` connections and the reserve. */

@@ -7,7 +7,7 @@ import { errorResponse } from './errorResponse.ts';
 import type { Endpoint, Exchange } from './exchange.ts';
 import type { HttpResponse } from './response.ts';
 
-/** The methods of the two APIs, and the methods of requests that may be forwarded to an upstream. */
+/** The methods of the two APIs, and the methods of requests that may be forwarded. */
 export const usualMethods = ['GET', 'HEAD', 'POST'];
 export const forwardedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 

@@ -11,8 +11,6 @@ export interface HttpError {
   readonly code: ErrorCode;
   /** The HTTP status, where it says more than that of the code. */
   readonly status?: number;
-  /** The code of JSON-RPC 2.0 (section 5.1), where there is one for it. */
-  readonly rpcCode?: number;
   /** In seconds: when the client may try again. */
   readonly retryAfter?: number | undefined;
 }
@@ -25,21 +23,21 @@ export const httpErrors = {
   headersTooLarge: { status: 431, code: 'BAD_USER_INPUT', message: messages.headersTooLarge },
   tooManyRequests: { code: 'TOO_MANY_REQUESTS', message: messages.tooManyRequests },
   tooBusy: { code: 'SERVICE_UNAVAILABLE', message: messages.tooBusy },
-  upstreamAway: { code: 'SERVICE_UNAVAILABLE', message: messages.upstreamUnreachable },
   internal: { code: 'INTERNAL_SERVER_ERROR', message: messages.internal },
 } as const satisfies Record<string, HttpError>;
 
 /** The error as a response of the endpoint. */
 export function errorResponse(
   endpoint: Endpoint,
-  { message, code, status = statusOf[code], rpcCode = -32_000, retryAfter }: HttpError,
+  { message, code, status = statusOf[code], retryAfter }: HttpError,
   headers?: Record<string, string>,
 ): HttpResponse {
   if (endpoint === 'page') return textResponse(status, message, headers);
   if (endpoint === 'rest') return restErrorResponse(status, message, headers);
-  // JSON-RPC 2.0, section 5.1; the request was not read as far as its id.
-  const rpcError = { jsonrpc: '2.0', id: null, error: { code: rpcCode, message } };
-  const body = endpoint === 'mcp' ? rpcError : { errors: [{ message, extensions: { code, retryAfter } }] };
+  const body =
+    endpoint === 'graphql'
+      ? { errors: [{ message, extensions: { code, retryAfter } }] }
+      : endpoint.errorBody(message);
   return { ...jsonResponse(status, JSON.stringify(body), headers), errorCode: code };
 }
 

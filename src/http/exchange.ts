@@ -5,13 +5,22 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from './response.ts';
 
 /** The part of the gateway that handles a request. */
-export type Endpoint = 'rest' | 'graphql' | 'mcp' | 'page';
+export type Endpoint = 'rest' | 'graphql' | 'page' | OwnEndpoint;
+
+/** A path of an extension. */
+export interface OwnEndpoint {
+  /** Its name in the log and the metrics. */
+  readonly name: string;
+  /** The body of an error response, before it is written as JSON. */
+  errorBody(message: string): object;
+}
+
+/** The name of an endpoint, for the log, metrics and traces. */
+export const nameOfEndpoint = (endpoint: Endpoint): string =>
+  typeof endpoint === 'string' ? endpoint : endpoint.name;
 
 /** The path of the REST API. */
 export const restPath = '/api/v1';
-
-/** The path of the tools for language models. */
-const mcpPath = '/mcp';
 
 /** An operation that has no request of its own, and the way to respond to it early. */
 interface OperationMessage {
@@ -72,6 +81,8 @@ export interface Outcome {
 }
 
 export interface ExchangeListener {
+  /** The endpoints of extensions, by their paths. */
+  readonly endpoints?: ReadonlyMap<string, OwnEndpoint>;
   began(exchange: Exchange): void;
   /** Called with an error that the client does not get to see. */
   failed(exchange: Exchange, error: unknown): void;
@@ -152,7 +163,7 @@ export function innerExchange(outer: Exchange, { method, target, content }: Inne
   const path = pathOf(target);
   // Set even without a body: the body of the outer request has been read already.
   const message = { content, cutShort() {} };
-  const ofExchange = { request, target, path, endpoint: endpointOf(path), message };
+  const ofExchange = { request, target, path, endpoint: endpointOf(path) ?? 'page', message };
   return Object.create(outer, Object.getOwnPropertyDescriptors(ofExchange));
 }
 
@@ -169,7 +180,7 @@ export function endExchange({ response }: Exchange, status: number | undefined):
 function idOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   const isUsable = typeof given === 'string' && usableId.test(given);
-  // A token of the upstream may look like anything.
+  // A token of another service may look like anything.
   return isUsable && !headers.authorization?.includes(given) ? given : randomUUID();
 }
 
@@ -189,7 +200,7 @@ function createExchange(
     response,
     target,
     path,
-    endpoint: endpointOf(path),
+    endpoint: endpointOf(path) ?? listener.endpoints?.get(path) ?? 'page',
     operation: undefined,
     errorCode: undefined,
     cache: undefined,
@@ -214,10 +225,9 @@ function createExchange(
   return exchange;
 }
 
-function endpointOf(path: string): Endpoint {
+function endpointOf(path: string): 'rest' | 'graphql' | undefined {
   if (path === restPath || path.startsWith(`${restPath}/`)) return 'rest';
-  if (path === '/graphql') return 'graphql';
-  return path === mcpPath ? 'mcp' : 'page';
+  return path === '/graphql' ? 'graphql' : undefined;
 }
 
 /** The target without its query. */

@@ -31,7 +31,7 @@ export async function lookAtPort(host: string, port: number): Promise<PortState>
  * @param setting the name of the setting that the port comes from.
  * @throws {SetupError} if the port cannot be used. The message names its user, and what to do.
  */
-export async function checkPort(host: string, setting: 'PORT' | 'METRICS_PORT', port: number): Promise<void> {
+export async function checkPort(host: string, setting: string, port: number): Promise<void> {
   const state = await lookAtPort(host, port);
   const how = setting === 'PORT' ? '--port or PORT' : setting;
   const next = `Stop it, or set ${how} to another port; 0 picks a free one.`;
@@ -61,19 +61,20 @@ async function isGateway(host: string, port: number): Promise<boolean> {
 
 /**
  * @param setting the name of the setting that the port comes from.
+ * @param asked the port; 0 for any that is free.
  * @returns where the server is, such as `http://127.0.0.1:4000`.
  * @throws {SetupError} when the port cannot be listened on.
  */
 export async function listen(
   server: Server,
-  config: Pick<Config, 'HOST' | 'PORT' | 'METRICS_PORT'>,
-  setting: 'PORT' | 'METRICS_PORT',
+  { HOST }: Pick<Config, 'HOST'>,
+  setting: string,
+  asked: number,
 ): Promise<string> {
-  const { HOST, [setting]: asked } = config;
   server.listen(asked, HOST);
   await once(server, 'listening').catch(async (error) => {
     // Another program may have taken the port a moment before.
-    await checkPort(HOST, setting, asked ?? 0);
+    await checkPort(HOST, setting, asked);
     throw new SetupError(`HOST ${HOST} and ${setting} ${asked} cannot be listened on: ${error.message}`);
   });
   // A server that listens on a port has an address of this type.

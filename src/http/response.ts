@@ -15,7 +15,7 @@ export interface HttpResponse {
   readonly validator?: Validator;
   /** The forms of a response that is sent more than once. */
   readonly forms?: Forms;
-  /** Whether it is a response of the upstream, to be sent unchanged. */
+  /** Whether it is a response of another service, to be sent unchanged. */
   readonly isForwarded?: boolean;
 }
 

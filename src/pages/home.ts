@@ -1,6 +1,6 @@
 /** The first page: what runs here, links to everything, and the first requests to try. */
 
-import { type Config, program } from '../config/config.ts';
+import { program } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
@@ -12,17 +12,25 @@ import { readTemplate } from './template.ts';
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 const versions = `Dovetail ${release}, with version ${interfaceVersion} of the REST interface`;
 
+/** Accounts that live elsewhere. */
+export interface AccountsElsewhere {
+  /** A sentence before the command that creates a token. */
+  readonly use: string;
+}
+
 /** The request headers that the response depends on. */
 const headers = { Vary: 'Accept, Authorization, Host' };
 
 /**
  * The page as HTML for browsers, and as text for terminals.
+ * @param accounts set where accounts live elsewhere.
  * @param demoToken the token of the demo account, if there is one and the client may see it.
  */
 export function homePage(
   exchange: Exchange,
-  config: PageSettings & Pick<Config, 'UPSTREAM_URL' | 'UPSTREAM_TOKEN'>,
+  config: PageSettings,
   demoToken: string | undefined,
+  accounts?: AccountsElsewhere,
 ): HttpResponse {
   const hasOnlyPersisted = config.PERSISTED_OPERATIONS === 'only';
   const links = linksFor(config);
@@ -31,16 +39,12 @@ export function homePage(
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
   const requests = requestsTo(address, demoToken ?? 'YOUR_API_TOKEN');
   const commands = hasOnlyPersisted ? requests.slice(1) : requests;
-  const { UPSTREAM_URL, UPSTREAM_TOKEN } = config;
-  const takesUpstreamTokens = UPSTREAM_URL !== undefined && UPSTREAM_TOKEN === undefined;
-  const use = takesUpstreamTokens ? 'Use the token that you have for the service behind this gateway. ' : '';
   const createToken = `${program()} token create --user NAME --name first`;
   const tokens: [says: string, code: string][] = [
-    [`${use}A token for a user, with the settings of the gateway:`, createToken],
+    [`${accounts?.use ?? ''}A token for a user, with the settings of the gateway:`, createToken],
   ];
   if (demoToken !== undefined) tokens.unshift(['The token of the demo account:', demoToken]);
-  // In front of an upstream the accounts are those of the upstream.
-  else if (UPSTREAM_URL === undefined)
+  else if (!accounts)
     tokens.push(['The demo account and its token, in a database without users:', `${program()} demo`]);
   if (asksForPage(exchange)) {
     // No value has a character with a meaning in HTML.

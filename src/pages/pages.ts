@@ -10,10 +10,9 @@ import { failureResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isFromBrowser, isRead } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
-import type { MirrorService } from '../mirror/service.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { homePage } from './home.ts';
+import { type AccountsElsewhere, homePage } from './home.ts';
 import { headerFor, linksFor, listOf, type PageSettings, pages } from './links.ts';
 import { bundledFiles, type PageHandler, pageResponse, staticResponse } from './page.ts';
 import { escapeHtml, readTemplate } from './template.ts';
@@ -22,7 +21,12 @@ interface PagesOptions {
   readonly config: Config;
   readonly database: Pick<Database, 'pool'>;
   readonly feed: Pick<ChangeFeed, 'listening'>;
-  readonly mirror?: Pick<MirrorService, 'status'> | undefined;
+  /** Set where accounts live elsewhere. */
+  readonly accounts?: AccountsElsewhere | undefined;
+  /** Lines of `/readyz` besides its own. */
+  readonly readyLines?: () => readonly string[];
+  /** Hints for paths that have no page, by path. */
+  readonly missingPages?: Readonly<Record<string, string>> | undefined;
 }
 
 /**
@@ -34,9 +38,9 @@ export function createPages(
   demoTokenFor: DemoTokenFor,
   watch: RunInTurn,
 ): PageHandler {
-  const { config } = options;
+  const { config, missingPages = {} } = options;
   const pages = new Map<string, PageHandler>()
-    .set('/', (exchange) => homePage(exchange, config, demoTokenFor(exchange.request)))
+    .set('/', (exchange) => homePage(exchange, config, demoTokenFor(exchange.request), options.accounts))
     .set('/healthz', () => textResponse(200, 'alive'))
     .set('/readyz', createReadiness(options, watch));
   if (hasConsole(config)) {
@@ -58,7 +62,7 @@ export function createPages(
     // These have more paths below them.
     const [, parent = path] = /^(\/docs|\/console|\/graphiql)\//.exec(path) ?? [];
     const page = pages.get(parent);
-    if (!page) return textResponse(404, nothingAt(path));
+    if (!page) return textResponse(404, nothingAt(path, missingPages));
     exchange.operation = parent === '/openapi.json' ? '/docs' : parent;
     if (!isRead(exchange)) return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     return page(exchange);
@@ -80,9 +84,8 @@ function onDemand(load: () => Promise<PageHandler>): PageHandler {
 }
 
 /** @param path comes from the client, so the response does not repeat it. */
-function nothingAt(path: string): string {
-  if (path === '/mcp')
-    return 'Not found. The setting MCP, which is off, switches the tools for language models on.';
+function nothingAt(path: string, hints: Readonly<Record<string, string>>): string {
+  if (Object.hasOwn(hints, path)) return `Not found. ${hints[path]}`;
   const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
   const hint = isNearGraphql ? 'GraphQL is at /graphql, without a slash behind it. ' : '';
   return `Not found. ${hint}The home page lists all pages.`;
@@ -91,8 +94,11 @@ function nothingAt(path: string): string {
 /** How long, in milliseconds, the database may take to respond to a probe. */
 const probeTimeout = 2_000;
 
-/** The page at `/readyz`. It reports how fresh a mirror is. A gateway is ready even if its upstream is away. */
-function createReadiness({ database: { pool }, feed, mirror }: PagesOptions, watch: RunInTurn): PageHandler {
+/** The page at `/readyz`. Extensions report their state there. A gateway is ready whatever they say. */
+function createReadiness(
+  { database: { pool }, feed, readyLines }: PagesOptions,
+  watch: RunInTurn,
+): PageHandler {
   /** Concurrent probes share one query: a probe needs no token, so there may be many. */
   let checking: Promise<boolean> | undefined;
   return async () => {
@@ -107,7 +113,7 @@ function createReadiness({ database: { pool }, feed, mirror }: PagesOptions, wat
     const isReady = await checking;
     const lines = [isReady ? 'ready' : 'the database cannot be reached'];
     if (!feed.listening) lines.push('change feed: not heard; nothing is cached');
-    if (mirror) lines.push(`upstream: ${mirror.status()}`);
+    lines.push(...(readyLines?.() ?? []));
     return textResponse(isReady ? 200 : 503, lines.join('\n'));
   };
 }

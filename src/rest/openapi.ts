@@ -35,7 +35,7 @@ import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
 import { fragmentsOf } from '../schema/compile.ts';
-import { descriptionIfNullOnlyInMirror, isNullOnlyWithError, lowerFirst } from '../schema/fields.ts';
+import { descriptionOfUnknown, isNullOnlyWithError, lowerFirst } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
@@ -372,11 +372,11 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
 
 /**
  * Three kinds of nullable fields are never null here: a field that is null only with an error, since the response is successful; a
- * field that is null only in a mirror, which REST does not serve; and an optional field, which is left out instead.
+ * field that may be unknown only for an account that lives elsewhere, which REST does not serve; and an optional field, which is left out instead.
  */
 function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
   const hasValue =
-    isNullOnlyWithError(field) || isOptional(node) || descriptionIfNullOnlyInMirror(field) !== undefined;
+    isNullOnlyWithError(field) || isOptional(node) || descriptionOfUnknown(field) !== undefined;
   return (hasValue ? presentSchemaOf : schemaOf)(field.type, node, scope);
 }
 
@@ -437,7 +437,7 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   const inner = getNamedType(field.type);
   if (isSpread(part) && part.selectionSet && isObjectType(inner))
     return propertiesOf(part.selectionSet, inner, scope);
-  const description = descriptionIfNullOnlyInMirror(field) || field.description;
+  const description = descriptionOfUnknown(field) || field.description;
   const schema = { ...schemaOfField(field, part, scope), ...(description && { description }) };
   return { [(part.alias ?? part.name).value]: { schema, isOptional: isOptional(part) } };
 }

@@ -9,17 +9,17 @@ import type pg from 'pg';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
 
-/** The models whose details an upstream's lists leave out (`loading/rows.ts`). */
+/** The models whose details may be missing (`loading/rows.ts`). */
 export type DetailedModel = 'DttSession' | 'DttTemplate';
 
-/** The upstream account of a viewer, for a gateway that mirrors it. */
-export interface UpstreamAccount {
+/** The data of a viewer whose account lives elsewhere, for a gateway that has a copy of it. */
+export interface AccountElsewhere {
   /**
-   * Activates a template upstream and then here.
-   * @param activateHere is called once the template is active upstream.
+   * Activates a template there and then here.
+   * @param activateHere is called once the template is active there.
    * @returns the result of `activateHere`, and whether the schedule type has changed or may have; undefined for a viewer whose
-   * account is not mirrored.
-   * @throws a client error if the upstream rejects the activation, cannot be reached or sends an unusable response.
+   * account lives here.
+   * @throws a client error if the activation is rejected there, or its result is unknown.
    */
   activate<Here>(
     viewer: Viewer,
@@ -41,7 +41,7 @@ export interface Context {
   readonly viewer: Viewer;
   readonly sql: Sql;
   readonly loaders: ReturnType<typeof createLoaders>;
-  readonly upstream: UpstreamAccount | undefined;
+  readonly elsewhere: AccountElsewhere | undefined;
   readonly changeTokens: ChangeTokens;
 }
 
@@ -49,10 +49,10 @@ export interface Context {
 export function createContext(
   sql: Sql,
   viewer: Viewer,
-  upstream: UpstreamAccount | undefined,
+  elsewhere: AccountElsewhere | undefined,
   changeTokens: ChangeTokens = () => Promise.reject(new Error('tokens cannot be changed here')),
 ): Context {
-  return { viewer, sql, loaders: createLoaders(), upstream, changeTokens };
+  return { viewer, sql, loaders: createLoaders(), elsewhere, changeTokens };
 }
 
 /**

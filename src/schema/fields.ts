@@ -72,23 +72,24 @@ export const isNullOnlyWithError = ({ extensions }: GraphQLField<unknown, unknow
 export const orNull = (description: string) => ({ nullable: true, description }) as const;
 
 /**
- * Options of a field that is null only in a mirror, where null means that the value is not known. In any other database a trigger
- * rejects null (`has_values` in the migration), so a REST response, which is never made from mirrored rows, has a value there.
+ * Options of a field that may be null only for an account that lives elsewhere, where null means that the value is not known. In any
+ * other database a trigger rejects null (`has_values` in the migration), so a REST response, which is never made from such rows, has a
+ * value there.
  * @param description without a word about null, as the REST interface shows it.
  */
-export const nullOnlyInMirror = (description: string) =>
+export const nullIfUnknown = (description: string) =>
   ({
     nullable: true,
-    description: `${description} Null where a mirror does not know it.`,
-    extensions: { nullOnlyInMirror: { description } },
+    description: `${description} Null where it is not known.`,
+    extensions: { nullIfUnknown: { description } },
   }) as const;
 
 /** The description of a field with these options; undefined for any other field. */
-export function descriptionIfNullOnlyInMirror({
+export function descriptionOfUnknown({
   extensions,
 }: Pick<GraphQLField<unknown, unknown>, 'extensions'>): string | undefined {
-  // Only `nullOnlyInMirror` writes this extension.
-  return (extensions.nullOnlyInMirror as { description: string } | undefined)?.description;
+  // Only `nullIfUnknown` writes this extension.
+  return (extensions.nullIfUnknown as { description: string } | undefined)?.description;
 }
 
 /** A field that shows a column. It is nullable if the column is. */

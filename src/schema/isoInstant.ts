@@ -1,4 +1,4 @@
-/** Instants as text (RFC 3339): those of clients or an upstream are validated, and those of responses are written. */
+/** Instants as text (RFC 3339): those of clients or other services are validated, and those of responses are written. */
 
 import { z } from 'zod';
 

@@ -3,12 +3,15 @@
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
 import { hostPortText, serverOf } from '../database/connection.ts';
+import type { Line } from '../extensionPoints.ts';
 import { isEverywhere } from '../http/hostName.ts';
 import { hasGraphiql, hasReferences } from '../pages/links.ts';
+import { findAccountsElsewhere } from './hooks.ts';
 
 export interface Banner {
   readonly url: string;
-  readonly metricsUrl?: string | undefined;
+  /** The entries of extensions. */
+  readonly lines?: readonly Line[] | undefined;
   readonly demoToken?: string | undefined;
   /** Whether anybody has an account in the database. */
   readonly hasUsers: boolean;
@@ -33,20 +36,17 @@ ${config.PERSISTED_OPERATIONS === 'only' ? '' : query}  curl ${url}/api/v1/dtt/t
 }
 
 /** The entries of the list: names and addresses. */
-function entriesOf(
-  config: Config,
-  { url, demoToken, metricsUrl, workers }: Banner,
-): [name: string, what: string][] {
+function entriesOf(config: Config, { url, demoToken, lines = [], workers }: Banner): Line[] {
   const { HOST, WORKERS, DATABASE_URL } = config;
   const everywhere = isEverywhere(HOST) ? `  (listens on every address, HOST ${HOST})` : '';
-  const entries: [string, string | undefined][] = [
+  const entries: (readonly [string, string | undefined])[] = [
     ['Start here', `${url}${everywhere}`],
     ['Console', hasConsole(config) ? `${url}/console` : undefined],
     ['GraphiQL', hasGraphiql(config) ? `${url}/graphql` : undefined],
     ['REST reference', hasReferences(config) ? `${url}/docs` : undefined],
     ['Database', databaseOf(config)],
     ['Token', demoToken && `${demoToken}  (of the demo account)`],
-    ['Metrics', metricsUrl],
+    ...lines,
     ['Workers', workers > 1 ? String(workers) : undefined],
   ];
   if (WORKERS !== workers && DATABASE_URL === undefined)
@@ -67,14 +67,12 @@ const printable = (text: string) => text.replace(/\p{C}/gu, ' ');
 /** How to get an account or a token, if there is no demo token to show. */
 function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): string {
   if (demoToken !== undefined) return '';
-  const { UPSTREAM_URL, UPSTREAM_TOKEN } = config;
+  const elsewhere = findAccountsElsewhere(config);
   const createToken = (user: string) => commandLine(config, `token create --user ${user} --name laptop`);
-  if (UPSTREAM_URL !== undefined && UPSTREAM_TOKEN === undefined)
-    return `\n  Clients of ${UPSTREAM_URL} keep their tokens, and ask here instead: ${url}/api/v1\n`;
-  const mirrored = `The account of ${UPSTREAM_URL} is being mirrored. A token for it, once the log says "mirror in step":`;
+  if (elsewhere?.clients) return `\n  ${elsewhere.clients(url)}\n`;
   const lines =
-    hasUsers || UPSTREAM_URL !== undefined
-      ? [hasUsers ? 'A token for a user:' : mirrored, '', `  ${createToken('NAME')}`]
+    hasUsers || elsewhere
+      ? [hasUsers || !elsewhere ? 'A token for a user:' : elsewhere.arriving, '', `  ${createToken('NAME')}`]
       : [
           'Nobody has an account in this database yet. There are two ways to one:',
           '',

@@ -6,19 +6,20 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config/config.ts';
-import { type FeedChoice, openDatabase, retryWhileInUse } from '../database/database.ts';
+import { openDatabase, retryWhileInUse } from '../database/database.ts';
+import type { FeedReport } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
-import type { ReplicaOptions, Replicas } from '../database/replicas.ts';
+import { createTurns } from '../database/turns.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
+import { loadPlugins } from '../graphql/otherPlugins.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
-import { openMirrorService } from '../mirror/service.ts';
 import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
-import type { MetricsOptions } from '../telemetry/metrics.ts';
 import { release } from '../version.ts';
-import { cacheMaxAge, loadOptionalFeatures } from './options.ts';
+import { feedOptions, findAccountsElsewhere, loadSchema, openExtensions, owners } from './hooks.ts';
+import { cacheMaxAge } from './options.ts';
 import { createGatewayServer } from './server.ts';
 
 export type Gateway = Awaited<ReturnType<typeof openGateway>>;
@@ -68,22 +69,22 @@ async function openParts(config: Config, logger: Logger, add: Add) {
   const open = () => openDatabase(config, bounds, logMigrations(logger));
   const database = add(await retryWhileInUse(longestLeaving, open));
   const { pool, embedded, sql } = database;
-  const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (collector !== undefined) add((await import('../telemetry/traces.ts')).startTraces(collector, logger));
-  const feed = add(await database.openChangeFeed(feedChoice(config, logger)));
+  const feed = add(
+    await database.openChangeFeed({ ...feedOptions(config, logger), report: reportFeed(logger) }),
+  );
   const responseCache = createResponseCache(createViewerVersions(feed), {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
     maxAge: cacheMaxAge,
   });
-  const onChanged = responseCache.invalidate;
-  const mirror = await openMirrorService(config, { pool, sql, feed, logger, onChanged });
-  if (mirror) add(mirror);
-  const replicas = await openStandbys(config.DATABASE_REPLICA_URLS, { sql, bounds, feed }, logger);
-  if (replicas) add(replicas);
-  const hasDemo = !mirror && (embedded || (config.DEMO_ACCOUNT === 'public' && !cluster.isWorker));
-  const demoToken = hasDemo ? await prepareDemo(database, config.DATA_DIR) : undefined;
-  const sources = { pool, responseCache, feed, mirror, replicas };
-  const { metrics, metricsUrl } = await openMetrics(config, sources, add);
+  const turns = createTurns(pool.options.max, config.MAX_WAITING);
+  const hooks = await openExtensions(
+    config,
+    { database, feed, responseCache, turns, logger },
+    ({ close }) => close && add({ close }),
+  );
+  const accounts = findAccountsElsewhere(config);
+  const hasDemo = !accounts && (embedded || (config.DEMO_ACCOUNT === 'public' && !cluster.isWorker));
+  const demoToken = hasDemo ? await prepareDemo(database, config.DATA_DIR, new Date(), owners) : undefined;
   const closing = new AbortController();
   const server = createGatewayServer({
     config,
@@ -91,14 +92,15 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     feed,
     responseCache,
     logger,
-    metrics,
+    turns,
+    hooks,
+    plugins: await loadPlugins(config.YOGA_PLUGINS),
+    schema: await loadSchema(config),
     demoToken,
     closing: closing.signal,
-    mirror,
-    additions: await loadOptionalFeatures(config),
-    replicas,
+    accounts,
   });
-  const url = await listen(server, config, 'PORT');
+  const url = await listen(server, config, 'PORT', config.PORT);
   add({ close: () => closeServer(server, closing) });
   add(logUnhandledRejections(logger));
   logger.info({ url, release, database: embedded ? 'embedded' : 'server' }, 'serving');
@@ -106,8 +108,8 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     /** Where it listens, such as `http://127.0.0.1:4000`. */
     url,
     database,
-    /** The URL of its metrics, if this process serves them. */
-    metricsUrl,
+    /** Entries of extensions for the text that a start prints. */
+    lines: hooks.lines,
     /** The token of the demo account, where there is one. */
     demoToken,
     /** Whether anybody has an account in the database. */
@@ -128,15 +130,13 @@ function logUnhandledRejections(logger: Logger): Part {
   return { close: async () => void process.off('unhandledRejection', log) };
 }
 
-const feedChoice = ({ CHANGE_FEED: wanted }: Config, logger: Logger): FeedChoice => ({
-  wanted,
-  chosen: ({ mode, why }) =>
-    logger.info({ feed: mode, ...(why !== undefined && { why }) }, 'changes are announced'),
-  report: (why) =>
+/** Logs when announcements stop arriving, and when they arrive again. */
+const reportFeed =
+  (logger: Logger): FeedReport =>
+  (why) =>
     why === undefined
       ? logger.info('changes are heard of again')
-      : logger.warn({ why }, 'changes are not heard of: nothing is cached'),
-});
+      : logger.warn({ why }, 'changes are not heard of: nothing is cached');
 
 const logMigrations = (logger: Logger): MigrationListener => ({
   waiting: () => logger.info('waiting for another process that migrates the database'),
@@ -149,35 +149,6 @@ async function closeServer(server: Server, closing: AbortController): Promise<vo
   server.close();
   closing.abort();
   await closed;
-}
-
-/** The module is loaded only where the settings ask for standbys. */
-async function openStandbys(
-  urls: Config['DATABASE_REPLICA_URLS'],
-  options: Omit<ReplicaOptions, 'urls' | 'onChange'>,
-  logger: Logger,
-): Promise<Replicas | undefined> {
-  if (urls === undefined) return undefined;
-  const { openReplicas } = await import('../database/replicas.ts');
-  return openReplicas({
-    ...options,
-    urls,
-    onChange: (standby, status, isReadFrom) =>
-      isReadFrom
-        ? logger.info({ standby }, 'a standby is read from')
-        : logger.warn({ standby, why: status }, 'a standby is not read from'),
-  });
-}
-
-/** The modules are loaded only where the settings ask for metrics. */
-async function openMetrics(config: Config, sources: MetricsOptions, add: Add) {
-  if (config.METRICS_PORT === undefined) return {};
-  const { createMetrics, serveMetrics } = await import('../telemetry/metrics.ts');
-  const metrics = createMetrics(sources);
-  // Those of workers are served by the process that started them.
-  if (cluster.isWorker) return { metrics };
-  const { url } = add(await serveMetrics(config, metrics.print));
-  return { metrics, metricsUrl: url };
 }
 
 function logFailure(logger: Logger, error: Error): void {

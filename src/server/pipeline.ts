@@ -14,13 +14,14 @@ import {
 } from '../auth/viewer.ts';
 import { createWatchViewer } from '../auth/watchViewer.ts';
 import { inTransaction } from '../database/transaction.ts';
-import { createTurns, type RunInTurn, type Turns, withRunner } from '../database/turns.ts';
+import { type RunInTurn, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
+import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { addressOf } from '../http/clientAddress.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
-import type { Deadlines, Exchange } from '../http/exchange.ts';
+import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isFromLoopback, isMisaddressed, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
@@ -28,12 +29,11 @@ import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
-import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
-import { type ChangeTokens, createContext, type UpstreamAccount } from '../schema/context.ts';
+import { type AccountElsewhere, type ChangeTokens, createContext } from '../schema/context.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
+import type { JoinedHooks } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
-import { createPositions, type Positions } from './positions.ts';
 
 type Steps = ReturnType<typeof createSteps>;
 
@@ -66,7 +66,7 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   const { endpoint } = exchange;
   if (isMisaddressed(exchange.request))
     return errorResponse(endpoint, httpErrors.badRequest, { Connection: 'close' });
-  if (endpoint === 'page' || (endpoint === 'mcp' && !steps.mcp)) return steps.page(exchange);
+  if (endpoint === 'page') return steps.page(exchange);
 
   const early = checkOrigin(steps, exchange);
   if (early) return early;
@@ -82,8 +82,8 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   // The client of an operation may have cancelled it in the meantime.
   if (exchange.message && exchange.isOver) return errorResponse(endpoint, httpErrors.internal);
 
-  if (endpoint === 'rest' && steps.forward && viewer) return steps.forward(exchange, viewer);
-  if (endpoint === 'mcp' && steps.mcp) return steps.mcp(exchange, viewer);
+  if (endpoint === 'rest' && steps.handleElsewhere && viewer) return steps.handleElsewhere(exchange, viewer);
+  if (typeof endpoint === 'object') return steps.handlerAt(endpoint)(exchange, viewer);
   const reading = (endpoint === 'graphql' ? steps.graphql : steps.rest)(exchange, viewer);
   const task = reading instanceof Promise ? await reading : reading;
   if (isResponse(task)) return task;
@@ -97,7 +97,7 @@ function checkOrigin({ hasGraphiql, cors }: Steps, exchange: Exchange): HttpResp
   // No other page may read GraphiQL: it contains the token of the demo account.
   const isGraphiql = endpoint === 'graphql' && hasGraphiql && asksForPage(exchange);
   const preflight = isGraphiql ? undefined : cors.respond(exchange);
-  return preflight ?? (endpoint === 'mcp' ? cors.rejectPage(exchange, false) : undefined);
+  return preflight ?? (typeof endpoint === 'object' ? cors.rejectPage(exchange, false) : undefined);
 }
 
 async function respondToBatch(
@@ -117,23 +117,17 @@ async function respondToBatch(
 
 /** Makes the steps. */
 function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
-  const { config, database, feed, responseCache, mirror, replicas, logger } = options;
+  const { config, database, feed, responseCache, hooks, logger } = options;
+  const { handleRest } = hooks;
   const sql = withRunner(database.sql, outages.watch);
-  const viewers = createViewers(sql, feed, cacheMaxAge, replicas?.noteChange);
+  const viewers = createViewers(sql, feed, cacheMaxAge, (viewerId) => hooks.changed(viewerId, false));
   const access = createAccess(options, viewers, deadlines);
   function onChanged(viewerId: number): void {
     responseCache.invalidate(viewerId);
-    replicas?.noteChange(viewerId);
+    hooks.changed(viewerId, false);
   }
-  const positions = database.embedded
-    ? undefined
-    : createPositions(database.sql, feed, (viewerId) => {
-        onChanged(viewerId);
-        mirror?.noteChange(viewerId);
-      });
-  const runTask = createTaskRunner({ responseCache, positions }, access.shed, onChanged);
-  const handlers = createHandlers(options, viewers, access.turns, outages);
-  const { proxy } = handlers;
+  const runTask = createTaskRunner({ responseCache, hooks }, access.shed, onChanged);
+  const handlers = createHandlers(options, viewers, outages);
   return {
     ...handlers,
     ...access,
@@ -142,30 +136,31 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     cors: createCors(
       config.CORS_ORIGINS,
       (message) => logger.warn(message),
-      mirror?.forwarding ? forwardedMethods : usualMethods,
+      handleRest ? forwardedMethods : usualMethods,
     ),
-    /** Undefined where the settings leave it out. */
-    mcp: options.additions?.createMcp?.({ config, ...handlers, run: createInnerRunner(handlers, runTask) }),
-    /** REST in front of an upstream; undefined where there is none. */
-    forward:
-      proxy &&
+    handlerAt: createOwnHandlers(options.hooks, { ...handlers, run: createInnerRunner(handlers, runTask) }),
+    /** REST that an extension handles; undefined where none does. */
+    handleElsewhere:
+      handleRest &&
       (async (exchange: Exchange, viewer: Viewer) => {
-        const response = await proxy(exchange, viewer);
-        if (!isRead(exchange)) await positions?.addTo(exchange, response);
+        const response = await handleRest(exchange, viewer);
+        if (!isRead(exchange)) await hooks.afterWrite(exchange, response);
         return response;
       }),
-    /**
-     * Waits until the data here is as new as the request needs, or returns an error response if that cannot be. The position that
-     * the client sends comes first: it may tell the mirror that it has to read the account.
-     */
-    waitUntilCurrent(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined {
-      const isBound = exchange.request.headers['dovetail-position'] !== undefined;
-      const receiving = isBound ? positions?.receive(exchange, viewer) : undefined;
-      // What is forwarded is not read from the mirror.
-      if (!mirror || (exchange.endpoint === 'rest' && mirror.forwarding)) return receiving;
-      if (!receiving) return mirror.waitUntilFresh(exchange, viewer);
-      return receiving.then((early) => early ?? mirror.waitUntilFresh(exchange, viewer));
-    },
+    /** Waits until the data here is as new as the request needs, or returns an error response if that cannot be. */
+    waitUntilCurrent: hooks.beforeRead,
+  };
+}
+
+/** Makes the handlers of the endpoints of extensions, and returns a function that finds them. */
+function createOwnHandlers({ endpoints }: JoinedHooks, parts: PipelineParts) {
+  const handlers = new Map<OwnEndpoint, ReturnType<EndpointHook['createHandler']>>(
+    endpoints.map((endpoint) => [endpoint, endpoint.createHandler(parts)]),
+  );
+  return (endpoint: OwnEndpoint) => {
+    const handler = handlers.get(endpoint);
+    if (!handler) throw new Error(`${endpoint.name} has no handler`);
+    return handler;
   };
 }
 
@@ -178,14 +173,12 @@ const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
 
 /** The steps that authenticate a request, count it for the rate limit, and reject it while too many wait for the database. */
 function createAccess(
-  { config, database, mirror, metrics }: ServerOptions,
+  { config, database, hooks, turns }: ServerOptions,
   viewers: Viewers,
   deadlines: Deadlines,
 ) {
-  const tokens = mirror?.tokens;
+  const { tokens } = hooks;
   const limitRate = createRateLimits(config, database.embedded ? undefined : database.pool);
-  const turns = createTurns(database.pool.options.max, config.MAX_WAITING);
-  metrics?.watchLoad(turns.figures);
 
   /**
    * Rejects a request that may not begin, and begins the deadline of one that may. Must be called before a request uses the database:
@@ -213,7 +206,7 @@ function createAccess(
     if (presented || !tokens) return counted(exchange, presented);
     const found = await tokens.authenticate(authorization, addressOf(exchange.request, config.TRUST_PROXY));
     if ('viewer' in found) return counted(exchange, found.viewer);
-    return errorResponse(exchange.endpoint, httpErrors[found.error], {
+    return errorResponse(exchange.endpoint, found.error, {
       'Retry-After': String(found.retryAfter),
     });
   }
@@ -229,8 +222,6 @@ function createAccess(
   }
 
   return {
-    /** Lets users take turns with their statements. */
-    turns,
     shed,
     count,
     /**
@@ -245,7 +236,7 @@ function createAccess(
   };
 }
 
-/** The key of the rate limit. Requests with a token of the upstream count for their user: no part of that token may be stored. */
+/** The key of the rate limit. Requests with a token of another service count for their user: no part of that token may be stored. */
 function rateKeyOf(viewer: Viewer | null): string | undefined {
   if (!viewer) return undefined;
   return viewer.tokenId === undefined ? `user ${viewer.id}` : String(viewer.tokenId);
@@ -256,7 +247,7 @@ function rateKeyOf(viewer: Viewer | null): string | undefined {
  * @param onChanged called with a viewer who may have written something.
  */
 export function createTaskRunner(
-  { responseCache, positions }: Pick<ServerOptions, 'responseCache'> & { positions: Positions | undefined },
+  { responseCache, hooks }: Pick<ServerOptions, 'responseCache' | 'hooks'>,
   shed: (exchange: Exchange, viewer: Viewer | null) => boolean,
   onChanged: (viewerId: number) => void,
 ) {
@@ -277,7 +268,7 @@ export function createTaskRunner(
       else responseCache.noteRead(viewer.id);
     });
     const response = await running;
-    if (work.mayHaveWritten) await positions?.addTo(exchange, response);
+    if (work.mayHaveWritten) await hooks.afterWrite(exchange, response);
     return response;
   }
 
@@ -307,27 +298,27 @@ export function createTaskRunner(
 const longestTrust = 1_000;
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
-function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, { watch, fail }: Outages) {
-  const { config, database, feed, responseCache, mirror, replicas, demoToken } = options;
-  const { validUntil, isValid, hasEnded } = createTokenChecks(viewers, mirror);
-  // No change is announced when a token of the upstream ends, so the gateway has to ask the upstream.
-  const maxAge = Math.min(cacheMaxAge, mirror?.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
+function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
+  const { config, database, feed, turns, responseCache, hooks, demoToken } = options;
+  const { validUntil, isValid, hasEnded } = createTokenChecks(viewers, hooks);
+  const maxAge = Math.min(cacheMaxAge, hooks.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { validUntil }, maxAge });
   const shownToken = createDemoTokenFor(demoToken, config);
   const demoTokenFor =
     demoToken === undefined
       ? shownToken
       : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
-  // The statements of a mirror are on its own pool.
-  const upstream: UpstreamAccount | undefined = mirror && {
-    activate: (...given) => mirror.upstream.activate(...given).catch(fail),
-    fetchDetails: (...given) => mirror.upstream.fetchDetails(...given).catch(fail),
+  const { elsewhere: account } = hooks;
+  // Its statements are not among those that are watched.
+  const elsewhere: AccountElsewhere | undefined = account && {
+    activate: (...given) => account.activate(...given).catch(fail),
+    fetchDetails: (...given) => account.fetchDetails(...given).catch(fail),
   };
-  /** A factory of contexts whose statements take turns. Those on a standby take none: it has a pool of its own. */
+  /** A factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
   const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
     const run = runnerFor(viewer.id);
-    const sql = replicas
-      ? withRunner(replicas.sqlFor(viewer), watch)
+    const sql = hooks.sqlFor
+      ? withRunner(hooks.sqlFor(viewer), watch)
       : withRunner(database.sql, (statement) => watch(() => run(statement)));
     const changeTokens: ChangeTokens = (change) =>
       watch(() =>
@@ -338,7 +329,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
           }),
         ),
       ).finally(() => viewers.forget(viewer.id));
-    return createContext(sql, viewer, upstream, changeTokens);
+    return createContext(sql, viewer, elsewhere, changeTokens);
   };
   const contextOf = contextsBy(turns.forRequest);
   return {
@@ -346,7 +337,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages(options, demoTokenFor, watch),
+    page: createPages({ ...options, ...hooks }, demoTokenFor, watch),
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,
@@ -354,18 +345,9 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
       demoTokenFor,
       isValid,
       hasEnded,
-      schema: options.additions?.schema,
-      plugins: options.additions?.plugins,
+      schema: options.schema,
+      plugins: options.plugins,
     }),
-    /** REST in front of an upstream. The response cache has the other half of the memory, for GraphQL. */
-    proxy:
-      mirror?.forwarding &&
-      createProxy({
-        accounts: mirror.forwarding,
-        feed,
-        lifetime: config.UPSTREAM_INTERVAL,
-        maxBytes: (config.RESPONSE_CACHE_MB / 2) * 1024 * 1024,
-      }),
     rest: createRestHandler({
       createContext: contextOf,
       hasEnded,
@@ -375,10 +357,10 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
 }
 
 /** Checks again tokens that were valid when their requests arrived. */
-function createTokenChecks(viewers: Viewers, mirror: ServerOptions['mirror']) {
+function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'tokens'>) {
   async function validUntil(viewer: Viewer): Promise<number> {
     if (viewer.tokenId !== undefined) return viewers.validUntil(viewer);
-    return (await mirror?.recheck(viewer)) ? Number.POSITIVE_INFINITY : 0;
+    return (await tokens?.recheck(viewer)) ? Number.POSITIVE_INFINITY : 0;
   }
   const isValid = async (viewer: Viewer) => (await validUntil(viewer)) > Date.now();
   const hasEnded: HasEnded = async (exchange, viewer, began) => {

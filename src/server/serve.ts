@@ -4,6 +4,8 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig, workersOf } from '../config/config.ts';
+import type { Hooks } from '../extensionPoints.ts';
+import { extensions } from '../extensions/extensions.ts';
 import { checkPort } from '../http/port.ts';
 import { createLogger, standardError } from '../telemetry/log.ts';
 import { type Banner, bannerOf } from './banner.ts';
@@ -17,7 +19,7 @@ import { openGateway } from './gateway.ts';
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
   // The channel to the process that started a worker must not keep the worker from ending.
   if (cluster.isWorker) process.channel?.unref();
-  const config = readConfig({ ...process.env, ...options });
+  const config = readConfig({ ...process.env, ...options }, extensions);
   const stopping = new AbortController();
   const stopped = once(stopping.signal, 'abort');
   const stop = () => stopping.abort();
@@ -76,29 +78,29 @@ interface Serving extends Omit<Banner, 'workers'> {
 
 /** @returns undefined if it was told to stop before all workers served, or if one ended before (it has logged why). */
 async function open(config: Config, stopping: AbortSignal): Promise<Serving | undefined> {
-  const { HOST, PORT, METRICS_PORT } = config;
+  const { HOST, PORT } = config;
   if (!cluster.isWorker) {
     // First of all, so that a second gateway that was started by mistake creates no database. 0 is any free port.
     if (PORT) await checkPort(HOST, 'PORT', PORT);
-    if (METRICS_PORT) await checkPort(HOST, 'METRICS_PORT', METRICS_PORT);
+    for (const extension of extensions) await extension.beforeStart?.(config);
   }
   if (!startsWorkers(config)) return openGateway(config);
   const logger = createLogger(config.LOG_LEVEL, await standardError());
   const workers = await startWorkers(workersOf(config), logger, stopping);
   if (!workers) return undefined;
-  if (config.METRICS_PORT === undefined) return workers;
-  const { serveMetrics } = await import('../telemetry/metrics.ts');
-  const metrics = await serveMetrics(config).catch(async (error) => {
-    await workers.close();
+  const opened: Pick<Hooks, 'lines' | 'close'>[] = [];
+  async function close(): Promise<void> {
+    for (const each of opened) await each.close?.();
+    await workers?.close();
+  }
+  try {
+    for (const extension of extensions) {
+      const hooks = await extension.openPrimary?.(config);
+      if (hooks) opened.unshift(hooks);
+    }
+  } catch (error) {
+    await close();
     throw error;
-  });
-  return {
-    url: workers.url,
-    hasUsers: workers.hasUsers,
-    metricsUrl: metrics.url,
-    async close() {
-      await metrics.close();
-      await workers.close();
-    },
-  };
+  }
+  return { ...workers, lines: opened.flatMap(({ lines = [] }) => lines), close };
 }

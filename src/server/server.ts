@@ -24,7 +24,6 @@ import {
   openExchange,
 } from '../http/exchange.ts';
 import { formFor, send, sendStream } from '../http/send.ts';
-import { longestActivation } from '../mirror/activation.ts';
 import { createRequestLog } from '../telemetry/log.ts';
 import type { ServerOptions } from './options.ts';
 import { createPipeline, type Outages } from './pipeline.ts';
@@ -67,8 +66,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     },
     handle,
   );
-  const { DATABASE_CONNECTIONS, DATABASE_REPLICA_URLS = [] } = config;
-  const own = DATABASE_CONNECTIONS * (1 + DATABASE_REPLICA_URLS.length);
+  const own = config.DATABASE_CONNECTIONS + options.hooks.connections;
   server.maxConnections = options.maxConnections ?? mostConnections(own);
   const connections = watchConnections(server, timeouts, closing);
   // A server may ignore expectations other than `100-continue` (RFC 9110, section 10.1.1).
@@ -82,26 +80,27 @@ export function createGatewayServer(options: ServerOptions): Server {
 }
 
 function createListener(
-  { logger, metrics }: ServerOptions,
+  { logger, hooks }: ServerOptions,
   deadlines: Deadlines,
   countOutcome: (outcome: Outcome) => void,
 ): ExchangeListener {
   const log = createRequestLog(logger);
   return {
-    began: (exchange) => metrics?.begin(exchange),
+    endpoints: new Map(hooks.endpoints.map((endpoint) => [endpoint.path, endpoint])),
+    began: hooks.began,
     failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
     ended(outcome) {
       deadlines.end(outcome.exchange);
       countOutcome(outcome);
       log(outcome);
-      metrics?.end(outcome);
+      hooks.ended(outcome);
     },
   };
 }
 
 /** Responds with an error to a request that exceeds its deadline. The time in which the client sends it does not count. */
-function createRequestDeadlines({ config, mirror }: ServerOptions): Deadlines {
-  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (mirror ? longestActivation : 0);
+function createRequestDeadlines({ config, hooks }: ServerOptions): Deadlines {
+  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + hooks.longest;
   return createDeadlines(longest, (exchange) => {
     exchange.report(new Error(`there was no response after ${longest} ms`));
     const response = errorResponse(exchange.endpoint, httpErrors.internal);

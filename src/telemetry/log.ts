@@ -8,7 +8,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { requestSpans, statementSpans } from '../channels.ts';
 import { systemCodeOf } from '../errors.ts';
-import type { Outcome } from '../http/exchange.ts';
+import { nameOfEndpoint, type Outcome } from '../http/exchange.ts';
 
 export function createLogger(level: string, destination: DestinationStream): Logger {
   return pino({ level, serializers: { err: describeError } }, destination);
@@ -125,7 +125,7 @@ export function createRequestLog(logger: Logger): (outcome: Outcome) => void {
     logger[level](
       {
         request: id,
-        endpoint,
+        endpoint: nameOfEndpoint(endpoint),
         method: request.method,
         transport,
         operation,

@@ -19,6 +19,7 @@ import {
   type TestGateway,
 } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
+import { hasTools } from '../support/settings.ts';
 
 let database: TestDatabase;
 let alice: Account;
@@ -57,8 +58,8 @@ it('requests whose token is revoked while their bodies are being received are re
     ['/graphql', viewer],
     ['/graphql', { query: 'mutation { activateTemplate(template: { databaseId: 2 }) { viewer { id } } }' }],
     ['/graphql', [viewer, viewer]],
-    ['/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }],
   ];
+  if (hasTools) requests.push(['/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }]);
   const connections = await Promise.all(
     requests.map(async ([path, content]) => {
       const connection = await openRaw(gateway.url);

@@ -7,10 +7,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
-import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { openGateway } from '../../src/server/gateway.ts';
+import { readConfig } from '../support/settings.ts';
 import { expectView, signInToDemo } from './console.ts';
 import { views } from './views.ts';
 

@@ -12,6 +12,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { listenToServer } from '../../src/database/feed/notify.ts';
+import { readLog } from '../support/feed.ts';
 import { openTestGateway, type TestGateway, withClient } from '../support/gateway.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
@@ -52,7 +53,10 @@ const own = new pg.Pool({ ...database.pool.options, max: 20 });
 own.on('error', () => {});
 slowDown();
 const proxy = await openTcpProxy(database);
-const openChangeFeed = () => listenToServer({ connectionString: proxy.url });
+const openChangeFeed = () => {
+  const direct = { connectionString: proxy.url };
+  return listenToServer(direct, direct, { readLog });
+};
 const gateways = [
   // The feed of the first one can be cut, and fall silent.
   watch(await openTestGateway({ ...database, openChangeFeed })),

@@ -14,12 +14,12 @@ import {
   onTestFinished,
 } from 'vitest';
 import { draftMigration, openSchemaEngine } from '../../prisma/draft.ts';
-import { readConfig } from '../../src/config/config.ts';
 import { migrate, migrationLock } from '../../src/database/migrate.ts';
 import { SetupError } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { readConfig } from '../support/settings.ts';
 
 const database = await openTestDatabase();
 afterAll(() => database.close());

@@ -86,7 +86,9 @@ it('checkOnlyDemo and resetDemo reject users that have only the names of the dem
     expect(await other.client.user.count()).toBe(2);
     await other.client.user.deleteMany();
     await other.client.mirror.create({ data: { source: 'https://example.com' } });
-    await expect(resetDemo(other.pool)).rejects.toThrow('or mirrors accounts');
+    await expect(resetDemo(other.pool, [{ table: 'Mirror' }])).rejects.toThrow(
+      'or accounts that live elsewhere',
+    );
   } finally {
     await other.close();
   }

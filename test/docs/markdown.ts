@@ -1,6 +1,7 @@
 /** Reads the Markdown pages of the repository for the tests. */
 
 import { readdirSync, readFileSync } from 'node:fs';
+import type { Metric } from '../../src/extensionPoints.ts';
 
 /** Every page, by its path from the root. */
 export const pages: readonly string[] = [
@@ -55,3 +56,18 @@ export function rowsOf(text: string, key: RegExp): { key: string; row: string }[
     return key.test(name) ? [{ key: name, row }] : [];
   });
 }
+
+/** The metrics that a page lists, with the type that it gives to each. */
+export const metricsIn = (page: string) =>
+  rowsOf(readPage(page), /^dovetail_/).map(({ key: name, row }) => {
+    const [, , kind, , help] = row.split('|').map((cell) => cell.trim());
+    return { name, kind, help };
+  });
+
+/** The metrics as a page lists them. */
+export const rowsOfMetrics = (metrics: readonly Metric[]) =>
+  metrics.map(({ name, help }) => ({
+    name: `dovetail_${name}`,
+    kind: name.endsWith('_total') ? 'counter' : 'gauge',
+    help,
+  }));

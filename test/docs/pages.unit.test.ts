@@ -3,8 +3,8 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { settings } from '../../src/config/config.ts';
 import { statusOf } from '../../src/errors.ts';
+import { settings } from '../support/settings.ts';
 import { anchorsOf, blocksOf, pages, proseOf, readPage } from './markdown.ts';
 
 it('README.md and docs/decisions/README.md link to every page', () => {

@@ -1,14 +1,9 @@
 /** The tables of the documentation have the same content as the code. */
 
-import pg from 'pg';
 import { expect, it } from 'vitest';
-import { settings } from '../../src/config/config.ts';
-import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { statusOf } from '../../src/errors.ts';
-import { createResponseCache } from '../../src/http/responseCache.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { createFakeFeed } from '../support/feed.ts';
+import { settings } from '../support/settings.ts';
 import { readPage, rowsOf } from './markdown.ts';
 
 it('docs/configuration.md lists each setting once, with its description and default', () => {
@@ -35,36 +30,4 @@ it('docs/errors.md lists each error code with its status, and has a section with
   expect(rows).toEqual(Object.entries(statusOf));
   for (const code of Object.keys(statusOf))
     expect(page).toMatch(new RegExp(`\\n## ${code}\\n[^#]*\`\`\`sh\\n`));
-});
-
-it('docs/operations.md lists the metrics with their types and descriptions', async () => {
-  const { feed } = createFakeFeed();
-  const pool = new pg.Pool();
-  const responseCache = createResponseCache(createViewerVersions(feed), { maxBytes: 0, maxAge: 1 });
-  const mirror = { figures: () => ({ accounts: 2, skipped: 3, requests: 5 }) };
-  const standby = { name: 'standby1:5432', isHealthy: true, status: 'well', reads: 11, connections: 1 };
-  const replicas = { figures: () => ({ primary: 6, retried: 4, standbys: [standby] }) };
-  const metrics = createMetrics({ pool, responseCache, feed, mirror, replicas });
-  metrics.watchLoad({ waiting: 8, rejected: 9 });
-  const text = await metrics.print();
-  for (const line of [
-    'dovetail_mirror_accounts 2',
-    'dovetail_mirror_records_skipped 3',
-    'dovetail_upstream_requests_total 5',
-    'dovetail_database_reads_total{server="primary"} 6',
-    'dovetail_database_reads_total{server="standby1:5432"} 11',
-    'dovetail_standby_up{server="standby1:5432"} 1',
-    'dovetail_standby_retries_total 4',
-  ])
-    expect(text).toContain(`\n${line}\n`);
-  await pool.end();
-  const expected = [...text.matchAll(/^# HELP (dovetail_\w+) (.*)\n# TYPE \w+ (\w+)$/gm)].map(
-    ([, name, help, kind]) => ({ name, kind, help }),
-  );
-  const rows = rowsOf(readPage('docs/operations.md'), /^dovetail_/).map(({ row }) => {
-    const [, name, kind, , help] = row.split('|').map((cell) => cell.trim());
-    return { name: name?.slice(1, -1), kind, help };
-  });
-  expect(new Set(rows)).toEqual(new Set(expected));
-  expect(rows.length).toBe(expected.length);
 });

@@ -28,10 +28,11 @@ import type { Viewer } from '../../src/auth/viewer.ts';
 import { clientErrorOf, hiddenIn } from '../../src/errors.ts';
 import { noOperation } from '../../src/graphql/documents.ts';
 import { executions, nameArguments } from '../../src/schema/compile.ts';
-import { createSubgraph } from '../../src/schema/federation/subgraph.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
+import { loadSchema } from '../../src/server/hooks.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { readConfig } from '../support/settings.ts';
 import { drawDocument } from './documents.ts';
 import { plainContext } from './plainContext.ts';
 import { type DrawnDocument, type DrawnRequest, type Names, namesOf } from './requests.ts';
@@ -42,8 +43,8 @@ const milliseconds = minutes > 0 ? minutes * 60_000 : 3_000;
 const minDocuments = 100;
 
 /** With every third seed the gateway is a subgraph, and the documents query entities as well. */
-const isSubgraph = seed % 3 === 0;
-const schema = isSubgraph ? createSubgraph(true) : ownSchema;
+const FEDERATION = seed % 3 === 0 ? 'on' : 'off';
+const schema = (await loadSchema(readConfig({ FEDERATION }))) ?? ownSchema;
 
 /** The schema without the mutations of tokens, which these viewers may not use: test/server/scopes has them. */
 function schemaToDraw(): GraphQLSchema {
@@ -55,7 +56,7 @@ function schemaToDraw(): GraphQLSchema {
 
 /** High limits: the random documents are small anyway, and other tests exceed the limits. */
 const settings = {
-  FEDERATION: isSubgraph ? 'on' : 'off',
+  FEDERATION,
   MAX_DEPTH: '1000',
   MAX_COMPLEXITY: '1000000000',
   MAX_TOKENS: '100000',

@@ -29,7 +29,7 @@ export function plainContext(sql: Sql, viewer: Viewer): Context {
       once: (_name, read) => read(),
       clear: () => {},
     },
-    upstream: undefined,
+    elsewhere: undefined,
     changeTokens: () => Promise.reject(new Error('tokens are not changed here')),
   };
 }

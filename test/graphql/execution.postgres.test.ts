@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { executions } from '../../src/schema/compile.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { hasTools } from '../support/settings.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 let gateway: TestGateway;
@@ -65,7 +66,7 @@ const ways: Record<string, Send> = {
       `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"graphqlQuery","arguments":${bodyOf(query, variables)}}}`,
     ),
 };
-const names = Object.keys(ways);
+const names = Object.keys(ways).filter((name) => hasTools || name !== 'by a tool');
 
 /** What the responses to a request say, and how many executions each took. A repeated request takes the same way. */
 async function expectTwice(how: string, query: string, variables: string, says: RegExp, count: number) {

@@ -80,16 +80,17 @@ describe('an HTTP error', () => {
     const bodies = {
       rest: JSON.stringify({ ok: false, error: message }),
       graphql: JSON.stringify({ errors: [{ message, extensions: { code } }] }),
-      mcp: JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } }),
+      own: JSON.stringify({ own: message }),
       page: `${message}\n`,
     };
-    for (const endpoint of ['rest', 'graphql', 'mcp', 'page'] as const) {
-      const response = errorResponse(endpoint, httpErrors[name], given);
+    const ofExtension = { name: 'own', errorBody: (own: string) => ({ own }) };
+    for (const endpoint of ['rest', 'graphql', 'own', 'page'] as const) {
+      const response = errorResponse(endpoint === 'own' ? ofExtension : endpoint, httpErrors[name], given);
       expect(response).toMatchObject({ status, headers: { ...given, 'Cache-Control': 'no-store' } });
       expect(response.body.toString()).toBe(bodies[endpoint]);
       expect(String(response.headers['Content-Type'])).toMatch(endpoint === 'page' ? /^text\/plain/ : /json/);
       // The log has the codes of these two, whose errors mostly have the status 200.
-      const hasCode = endpoint === 'graphql' || endpoint === 'mcp';
+      const hasCode = endpoint === 'graphql' || endpoint === 'own';
       expect(response.errorCode).toBe(hasCode ? code : undefined);
     }
   });

@@ -107,7 +107,7 @@ describe('an exchange', () => {
     ['/api/v1/dtt?limit=1?', 'rest', '/api/v1/dtt?limit=1?', '/api/v1/dtt'],
     ['/api/v10', 'page', '/api/v10', '/api/v10'],
     ['/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
-    ['/mcp', 'mcp', '/mcp', '/mcp'],
+    ['/own', { name: 'own' }, '/own', '/own'],
     ['http://elsewhere/api/v1/dtt', 'rest', '/api/v1/dtt', '/api/v1/dtt'],
     ['HTTPS://elsewhere:1/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
     ['http://elsewhere', 'page', '/', '/'],

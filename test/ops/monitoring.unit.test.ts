@@ -4,14 +4,14 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { settings } from '../../src/config/config.ts';
-import { readPage, rowsOf } from '../docs/markdown.ts';
+import { metricsIn, pages } from '../docs/markdown.ts';
+import { settings } from '../support/settings.ts';
 
 const run = promisify(execFile);
 const isInstalled = (program: string) => spawnSync(program, ['--version']).error === undefined;
 
 it('the dashboard shows each documented metric, and the alerts use no others', () => {
-  const documented = rowsOf(readPage('docs/operations.md'), /^dovetail_/).map(({ key }) => key);
+  const documented = pages.flatMap((page) => metricsIn(page)).map(({ name }) => name);
   const namesIn = (file: string) =>
     new Set(
       readFileSync(file, 'utf8')

@@ -14,7 +14,6 @@ const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 it.each([
   ['GET', '/nothing', 404, 'Not Found', 'There is no page at this address.'],
   ['GET', '/api//graphql', 404, 'Not Found', 'GraphQL is at /graphql, without a slash behind it.'],
-  ['GET', '/mcp', 404, 'Not Found', 'The setting MCP, which is off, switches the tools'],
   ['GET', '/docs/nothing', 404, 'Not Found', 'Try /docs.'],
   ['POST', '/docs', 405, 'Method Not Allowed', 'Only GET and HEAD.'],
 ])('a browser that sends %s %s gets a page, with the pages that there are', async (method, path, ...says) => {

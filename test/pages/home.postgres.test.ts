@@ -5,13 +5,13 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { allLinks } from '../../src/pages/links.ts';
 import { createPages } from '../../src/pages/pages.ts';
 import { release } from '../../src/version.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { readConfig } from '../support/settings.ts';
 
 let gateway: TestGateway;
 beforeAll(async () => {
@@ -81,8 +81,13 @@ it('is plain text in a terminal, with commands that work unchanged', async () =>
 
 describe('without a demo token', () => {
   /** The page as text, and as HTML. */
-  async function pagesWith(env: Record<string, string>, host?: string): Promise<string[]> {
-    const options = { config: readConfig(env), database: gateway.database, feed: { listening: true } };
+  async function pagesWith(
+    env: Record<string, string>,
+    host?: string,
+    accounts?: { readonly use: string },
+  ): Promise<string[]> {
+    const feed = { listening: true };
+    const options = { config: readConfig(env), database: gateway.database, feed, accounts };
     const pages = createPages(
       options,
       () => undefined,
@@ -112,15 +117,10 @@ describe('without a demo token', () => {
     }
   });
 
-  it.each([
-    [{ UPSTREAM_URL: 'https://up.example/api/v1' }, true],
-    [{ UPSTREAM_URL: 'https://up.example/api/v1', UPSTREAM_TOKEN: 'x' }, false],
-    [{ DATA_DIR: 'd' }, false],
-  ])('says for %j whether a token of the upstream is accepted: %s', async (settings, will) => {
-    for (const page of await pagesWith(settings)) {
-      expect(page.includes('the token that you have for the service behind this gateway')).toBe(will);
-      expect(page).not.toContain('up.example');
-      expect(page.includes('dovetail demo')).toBe(!('UPSTREAM_URL' in settings));
+  it('says where accounts come from if they live elsewhere, and not how to get a demo account', async () => {
+    for (const page of await pagesWith({ DATA_DIR: 'd' }, undefined, { use: 'Use your token. ' })) {
+      expect(page).toContain('Use your token. A token for a user');
+      expect(page).not.toContain('dovetail demo');
     }
   });
 
@@ -151,7 +151,6 @@ it.each(['/', '/schema', '/schema.graphql', '/healthz', '/readyz', '/docs', '/op
 it.each([
   ['/api//GraphQL', 'GraphQL is at /graphql, without a slash behind it. The home page lists all pages.'],
   ['/graphqls', 'The home page lists all pages.'],
-  ['/mcp', 'The setting MCP, which is off, switches the tools for language models on.'],
 ])('the 404 of %s says where it is', async (path, hint) => {
   const response = await fetch(gateway.url + path);
   expect([response.status, await response.text()]).toEqual([404, `Not found. ${hint}\n`]);

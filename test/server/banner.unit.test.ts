@@ -1,8 +1,8 @@
 /** The text that a start prints. Its commands are run in `serve.slow.test.ts` and `.ci/run`. */
 
 import { describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
 import { type Banner, bannerOf } from '../../src/server/banner.ts';
+import { readConfig } from '../support/settings.ts';
 
 const url = 'http://127.0.0.1:4000';
 const print = (settings: Record<string, string>, banner: Partial<Banner> = {}) =>
@@ -19,7 +19,7 @@ describe('the banner', () => {
     [
       'that it listens on every address, the metrics, and why there is one process',
       { HOST: '::', WORKERS: '4', ...quiet },
-      { demoToken: 'dvt_x', metricsUrl: 'http://[::1]:9464/metrics' },
+      { demoToken: 'dvt_x', lines: [['Metrics', 'http://[::1]:9464/metrics']] },
       [
         '  Start here  http://127.0.0.1:4000  (listens on every address, HOST ::)',
         '  Database    .data (embedded)',
@@ -37,23 +37,6 @@ describe('the banner', () => {
         '  Database    /data (embedded)',
         '  A token for a user:',
         '    DATA_DIR=/data npx dovetail token create --user NAME --name laptop',
-      ],
-    ],
-    [
-      'that an account is being mirrored',
-      {
-        DATABASE_URL: 'postgresql://h/d',
-        UPSTREAM_URL: 'https://example.com/api/v1',
-        UPSTREAM_TOKEN: 'x',
-        ...quiet,
-      },
-      { hasUsers: false, workers: 2 },
-      [
-        '  Start here  http://127.0.0.1:4000',
-        '  Database    d on h:5432',
-        '  Workers     2',
-        '  The account of https://example.com/api/v1 is being mirrored. A token for it, once the log says "mirror in step":',
-        '    DATABASE_URL=postgresql://h/d npx dovetail token create --user NAME --name laptop',
       ],
     ],
     [

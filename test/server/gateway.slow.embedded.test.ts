@@ -6,12 +6,12 @@ import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
 import { listen } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { standardError } from '../../src/telemetry/log.ts';
 import { freePort } from '../support/freePort.ts';
 import { copyTemplate } from '../support/gateway.ts';
+import { readConfig } from '../support/settings.ts';
 
 let folder: string;
 let taken: Server;
@@ -62,7 +62,8 @@ describe('a gateway', () => {
       DATABASE_CONNECTIONS: '3',
       RESPONSE_CACHE_MB: '1',
     });
-    const { url, metricsUrl = '', demoToken, database } = gateway;
+    const { url, lines, demoToken, database } = gateway;
+    const metricsUrl = lines?.[0]?.[1] ?? '';
     expect(database.pool.options.max).toBe(3);
     const client = await database.pool.connect();
     // A second longer than the timeout of the server, which should report it first. The types of `pg` leave the connection out.
@@ -87,7 +88,7 @@ describe('a gateway', () => {
     expect(again.demoToken).toBe(demoToken);
     for (let time = 0; time < 2; time++)
       await (await fetch(`${again.url}/api/v1/dtt/sessions`, { headers })).text();
-    expect(await (await fetch(again.metricsUrl ?? '')).text()).toMatch(
+    expect(await (await fetch(again.lines?.[0]?.[1] ?? '')).text()).toMatch(
       /^dovetail_response_cache_reads_total\{result="hit"\} 0$/m,
     );
     await again.close();
@@ -137,7 +138,7 @@ it('the log has a line when the embedded engine fails, which says that no acknow
 
 it('a server listens only on HOST', async () => {
   const server = createServer();
-  const url = await listen(server, { HOST: '127.0.0.1', PORT: 0, METRICS_PORT: undefined }, 'PORT');
+  const url = await listen(server, { HOST: '127.0.0.1' }, 'PORT', 0);
   const { address, port } = server.address() as AddressInfo;
   expect({ address, url }).toEqual({ address: '127.0.0.1', url: `http://127.0.0.1:${port}` });
   server.close();

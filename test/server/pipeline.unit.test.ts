@@ -6,21 +6,20 @@ import { type AddressInfo, Socket } from 'node:net';
 import { ReadableStream } from 'node:stream/web';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { digestOf } from '../../src/auth/tokens.ts';
-import { readConfig } from '../../src/config/config.ts';
 import type { Database } from '../../src/database/database.ts';
+import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
-import type { Exchange } from '../../src/http/exchange.ts';
 import { jsonResponse, type StreamedResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
-import { longestActivation } from '../../src/mirror/activation.ts';
+import { joinHooks } from '../../src/server/hooks.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
 import type { Pipeline } from '../../src/server/pipeline.ts';
-import { createPositions } from '../../src/server/positions.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
 import { createOperations } from '../../src/server/webSocketAccess.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 import { createFakeFeed } from '../support/feed.ts';
+import { readConfig } from '../support/settings.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 const token = `dvt_${'a'.repeat(43)}`;
@@ -58,14 +57,17 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
     maxBytes: 1_000_000,
     maxAge: 300,
   });
+  const config = readConfig(settings);
   const opened = createGatewayServer({
-    config: readConfig(settings),
+    config,
     // The parts of a database that are used.
     database: { embedded: true, pool, sql } as unknown as Database,
     feed: fake.feed,
     responseCache,
     logger: createLogger('error', { write: (line: string) => log.push(line) }),
     demoToken: undefined,
+    turns: createTurns(10, config.MAX_WAITING),
+    hooks: joinHooks([]),
     closing: new AbortController().signal,
     ...options,
   });
@@ -97,17 +99,16 @@ it('has the default timeouts, and sends TCP keep-alive probes', async () => {
 });
 
 describe('/readyz', () => {
-  // The parts of a mirror that are used.
-  const mirror = { status: () => 'fresh' } as NonNullable<ServerOptions['mirror']>;
+  const ofExtension = { readyLine: () => 'own: fresh' };
   const unheard = 'ready\nchange feed: not heard; nothing is cached\n';
 
   it.each([
-    ['ready', true, true, undefined, 200, 'ready\n'],
-    ['without change feed', true, false, undefined, 200, unheard],
-    ['with a mirror', true, true, mirror, 200, 'ready\nupstream: fresh\n'],
-    ['without database', false, true, undefined, 503, 'the database cannot be reached\n'],
+    ['ready', true, true, {}, 200, 'ready\n'],
+    ['without change feed', true, false, {}, 200, unheard],
+    ['with an extension', true, true, ofExtension, 200, 'ready\nown: fresh\n'],
+    ['without database', false, true, {}, 503, 'the database cannot be reached\n'],
   ] as const)('reports the state of the gateway: %s', async (_, reachable, listens, given, status, text) => {
-    const { ask, pool, falter } = await open({}, { mirror: given });
+    const { ask, pool, falter } = await open({}, { hooks: joinHooks([given]) });
     falter(listens);
     if (!reachable) pool.query.mockRejectedValue(new Error('away'));
     expect(await ask('/readyz')).toMatchObject({ status, text });
@@ -171,12 +172,10 @@ describe('a request whose statement never ends', () => {
   it.each([
     [' with STATEMENT_TIMEOUT=1', { STATEMENT_TIMEOUT: '1' }, {}, 6_000],
     [
-      ' and the longest activation of a mirror',
+      ' and the time that an extension adds',
       { STATEMENT_TIMEOUT: '1' },
-      {
-        mirror: { upstream: {}, waitUntilFresh: async () => undefined } as unknown as ServerOptions['mirror'],
-      },
-      6_000 + longestActivation,
+      { hooks: joinHooks([{ longest: 50_000 }]) },
+      56_000,
     ],
   ])('gets a 500 five seconds after the statement timeout%s', async (_, settings, options, longest) => {
     const { url, sql, log } = await open(settings, options);
@@ -296,19 +295,4 @@ it('under overload everything gets a response that needs no database, and no unk
   expect(await statusOf('/api/v1/nowhere', { Authorization: `Bearer dvt_${'b'.repeat(43)}` })).toBe(503);
   expect((await ask('/api/v1/nowhere')).status).toBe(404);
   expect(sql.run.mock.calls).toHaveLength(length);
-});
-
-it('a position that was reached is forgotten with the connection: the next one may lead to an older primary', async () => {
-  const { feed, lose } = createFakeFeed();
-  let timeline = '00000002';
-  const sql = { run: async () => [{ text: '0/20', timeline }] } as unknown as Database['sql'];
-  const { receive } = createPositions(sql, feed, () => {});
-  const request = { headers: { 'dovetail-position': '2-0/10' } };
-  const exchange = { endpoint: 'rest', request } as unknown as Exchange;
-  const receiveNow = async () => (await receive(exchange, { id: 1, tokenId: 1, scope: 'activate' }))?.status;
-  expect(await receiveNow()).toBeUndefined();
-  timeline = '00000001';
-  expect(await receiveNow()).toBeUndefined();
-  lose();
-  expect(await receiveNow()).toBe(503);
 });

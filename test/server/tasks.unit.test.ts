@@ -8,6 +8,7 @@ import { jsonResponse } from '../../src/http/response.ts';
 import type { ResponseCache } from '../../src/http/responseCache.ts';
 import type { OtherWork, Task } from '../../src/http/task.ts';
 import { runBatch } from '../../src/server/batches.ts';
+import { joinHooks } from '../../src/server/hooks.ts';
 import { createTaskRunner } from '../../src/server/pipeline.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
@@ -51,7 +52,7 @@ it.each([true, false])(
     const [onChanged, noteRead] = [vi.fn(), vi.fn()];
     // The parts of the response cache that are used.
     const responseCache = { noteRead } as unknown as ResponseCache;
-    const run = createTaskRunner({ responseCache, positions: undefined }, () => false, onChanged);
+    const run = createTaskRunner({ responseCache, hooks: joinHooks([]) }, () => false, onChanged);
     const fail = async () => Promise.reject(new Error('the acknowledgement was lost'));
     const work: OtherWork = { kind: 'other', run: fail, mayHaveWritten: hasWritten };
     const task = { cacheKey: undefined, prepare: () => work };

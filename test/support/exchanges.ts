@@ -26,6 +26,7 @@ export async function openExchanges(handle: (exchange: Exchange) => void): Promi
     handle(
       openExchange(request, response, {
         ...nobodyListens,
+        endpoints: new Map([['/own', { name: 'own', errorBody: (error) => ({ error }) }]]),
         failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
         ended(outcome) {
           outcomes.push(outcome);

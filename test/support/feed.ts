@@ -1,6 +1,10 @@
-/** A fake change feed, which tests control. */
+/** Change feeds for tests, among them one that tests control. */
 
 import type { Change, ChangeFeed, ChangeListener, Table } from '../../src/database/feed/changeFeed.ts';
+import { extensions } from '../../src/extensions/extensions.ts';
+
+/** Reads announcements in the log of a database, if an extension does. */
+export const readLog = extensions.find((extension) => extension.readLog)?.readLog;
 
 /**
  * Creates a feed whose connection and announcements the test controls.

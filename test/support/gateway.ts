@@ -9,19 +9,22 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { beforeEach, expect, inject } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
 import { openClient } from '../../src/database/client.ts';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
-import { openReplicas, type Replicas } from '../../src/database/replicas.ts';
+import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import type { Extension, Hooks } from '../../src/extensionPoints.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
-import { loadOptionalFeatures, type ServerOptions } from '../../src/server/options.ts';
+import { findAccountsElsewhere, loadSchema, openExtensions } from '../../src/server/hooks.ts';
+import type { ServerOptions } from '../../src/server/options.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
+import { readLog } from './feed.ts';
+import { readConfig } from './settings.ts';
 import { watchResponses } from './watchResponses.ts';
 
 export interface TestGateway {
@@ -29,7 +32,6 @@ export interface TestGateway {
   readonly database: TestDatabase;
   readonly responseCache: ResponseCache;
   readonly feed: ChangeFeed;
-  readonly replicas: Replicas | undefined;
   /** The lines that the gateway has logged, among them the errors that it hid from clients. */
   readonly log: readonly string[];
   /** The number of open connections. */
@@ -99,14 +101,10 @@ export interface TestGatewayOptions extends Partial<ServerOptions> {
   readonly logLevel?: string;
   /** A free port by default. A test may name the port of a gateway that was closed. */
   readonly port?: number;
-  /** Opens the mirror, with the database, the feed and so on of the gateway. */
-  readonly openMirror?: (
-    parts: Pick<ServerOptions, 'config' | 'database' | 'feed' | 'responseCache' | 'logger'>,
-  ) => Promise<ServerOptions['mirror']>;
   /** The memory for cached responses, in bytes; 16 MiB by default. */
   readonly cacheBytes?: number;
-  /** The URLs of standbys of the database. */
-  readonly standbys?: readonly string[];
+  /** In place of the extensions of the list. */
+  readonly extensions?: readonly Extension[];
 }
 
 /**
@@ -119,7 +117,7 @@ export async function openTestGateway(
 ): Promise<TestGateway> {
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
-  const feed = await database.openChangeFeed();
+  const feed = await database.openChangeFeed({ readLog });
   const responseCache = createResponseCache(createViewerVersions(feed), {
     maxBytes: options.cacheBytes ?? 16 * 1024 * 1024,
     maxAge: 300,
@@ -132,18 +130,22 @@ export async function openTestGateway(
     responseCache,
     logger: createLogger(options.logLevel ?? 'error', { write: (line: string) => log.push(line) }),
   };
-  const mirror = await options.openMirror?.(parts);
-  const bounds = { connections: 5, statement: 10_000 };
-  const replicas =
-    options.standbys &&
-    (await openReplicas({ ...database, feed, bounds, urls: options.standbys, onChange() {} }));
+  const turns = createTurns(database.pool.options.max, parts.config.MAX_WAITING);
+  const opened: Hooks[] = [];
+  const hooks = await openExtensions(
+    parts.config,
+    { ...parts, turns },
+    (each) => opened.unshift(each),
+    options.extensions,
+  );
   const server = createGatewayServer({
     ...parts,
-    mirror,
-    replicas,
+    turns,
+    hooks,
+    schema: await loadSchema(parts.config),
+    accounts: findAccountsElsewhere(parts.config),
     demoToken: undefined,
     closing: closing.signal,
-    additions: await loadOptionalFeatures(parts.config),
     ...options,
   });
   const responses = watchResponses(server);
@@ -155,7 +157,6 @@ export async function openTestGateway(
     database,
     feed,
     responseCache,
-    replicas,
     log,
     connections: promisify(server.getConnections.bind(server)),
     async close() {
@@ -164,12 +165,11 @@ export async function openTestGateway(
       closing.abort();
       server.closeAllConnections();
       await closed;
-      await mirror?.close();
-      await replicas?.close();
+      for (const each of opened) await each.close?.();
       await feed.close();
       await database.close();
       // The OpenAPI document describes those of a database of its own.
-      if (responses.size === 0 || mirror || options.mirror) return;
+      if (responses.size === 0 || hooks.elsewhere) return;
       // Imported here, since most tests of GraphQL have no REST responses to check.
       const { problemsOf } = await import('./openapiDocument.ts');
       expect(problemsOf(responses.values()), 'what is not as the OpenAPI document has it').toEqual([]);

@@ -12,10 +12,11 @@ import { type Config, readConfig } from '../../config/config.ts';
 import { findEmbedded, tryToOpen } from '../../database/embedded/embedded.ts';
 import { engineFolder } from '../../database/embedded/folder.ts';
 import { errorText } from '../../errors.ts';
-import { checkPort, lookAtPort } from '../../http/port.ts';
-import { createUpstream, Unauthorized } from '../../upstream/upstream.ts';
+import type { Check, Found } from '../../extensionPoints.ts';
+import { extensions } from '../../extensions/extensions.ts';
 import { printJson } from '../output.ts';
-import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
+import { type Finding, problemOf, runChecks } from './finding.ts';
+import { findPort } from './port.ts';
 import { examineServer } from './server.ts';
 
 const beforeDatabase: readonly Check<Config>[] = [
@@ -23,17 +24,13 @@ const beforeDatabase: readonly Check<Config>[] = [
   ['settings', checkPersisted],
 ];
 
-const afterDatabase: readonly Check<Config>[] = [
-  ['port', (config) => findPort(config, 'PORT')],
-  ['metrics port', (config) => findPort(config, 'METRICS_PORT')],
-  ['upstream', checkUpstream],
-];
+const afterDatabase: readonly Check<Config>[] = [['port', ({ HOST, PORT }) => findPort(HOST, 'PORT', PORT)]];
 
 /** All findings. */
 export async function examine(env: Readonly<Record<string, string | undefined>>): Promise<Finding[]> {
   let config: Config;
   try {
-    config = readConfig(env);
+    config = readConfig(env, extensions);
   } catch (error) {
     const advice = 'Correct the variable, or unset it for the default.';
     const lines = problemOf(error).says.split('\n');
@@ -43,6 +40,10 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
     ...(await runChecks(beforeDatabase, config)),
     ...(await checkDatabase(config)),
     ...(await runChecks(afterDatabase, config)),
+    ...(await runChecks(
+      extensions.flatMap(({ checks }) => checks?.(config) ?? []),
+      undefined,
+    )),
   ];
 }
 
@@ -50,8 +51,8 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
 async function checkPersisted(config: Config): Promise<Found> {
   const { createDocuments } = await import('../../graphql/documents.ts');
   const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
-  const { loadOptionalFeatures } = await import('../../server/options.ts');
-  const { schema } = await loadOptionalFeatures(config);
+  const { loadSchema } = await import('../../server/hooks.ts');
+  const schema = await loadSchema(config);
   loadPersistedOperations(config, createDocuments(config, schema));
   return 'all of them can be used';
 }
@@ -74,31 +75,6 @@ async function checkFolder(folder: string): Promise<Found> {
 /** The path itself, or the nearest folder above it that exists. */
 function nearestExisting(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
-}
-
-/** Whether a gateway can listen on the port of a setting, or already does. */
-async function findPort({ HOST, ...ports }: Config, setting: 'PORT' | 'METRICS_PORT'): Promise<Found> {
-  const port = ports[setting];
-  if (port === undefined) return undefined;
-  if (port === 0) return 'any that is free';
-  if ((await lookAtPort(HOST, port)).is === 'gateway') return `a running gateway has ${port}`;
-  await checkPort(HOST, setting, port);
-  return `${port} is free`;
-}
-
-async function checkUpstream({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }: Config): Promise<Found> {
-  if (base === undefined) return undefined;
-  // Without UPSTREAM_TOKEN, each client sends the token of its own account. A rejected token shows as well that the upstream responds.
-  const upstream = createUpstream({ base, token: token ?? 'doctor', timing: { timeout, retries: 0 } });
-  try {
-    await upstream.get('/users/me');
-    return `${upstream.base} responds, and accepts the token`;
-  } catch (error) {
-    if (token === undefined && error instanceof Unauthorized)
-      return `${upstream.base} responds; clients bring tokens of it`;
-    const advice = 'Correct UPSTREAM_URL and UPSTREAM_TOKEN, or try again later.';
-    return { says: errorText(error), advice };
-  }
 }
 
 export const doctorCommand = new Command('doctor')

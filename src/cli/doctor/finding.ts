@@ -1,6 +1,7 @@
-/** What a check is, what it finds, and how a list of checks is run. */
+/** What a check finds, and how a list of checks is run. */
 
 import { type Diagnosis, SetupError } from '../../errors.ts';
+import type { Check } from '../../extensionPoints.ts';
 
 export interface Finding extends Partial<Pick<Diagnosis, 'advice'>> {
   readonly check: string;
@@ -8,17 +9,6 @@ export interface Finding extends Partial<Pick<Diagnosis, 'advice'>> {
   /** The state, or the problem. */
   readonly says: string;
 }
-
-/** The state, if all is well; or the problem, and what to do about it. Undefined where the check does not apply. */
-export type Found = string | Pick<Finding, 'says' | 'advice'> | undefined;
-
-/** The name of a check, and the check itself, which changes nothing. It throws the errors that a start would throw. */
-export type Check<Subject> = readonly [
-  name: string,
-  find: (subject: Subject) => Found | Promise<Found>,
-  /** Whether a problem here makes the checks after it pointless. */
-  isVital?: boolean,
-];
 
 /** Runs checks one after the other, up to a vital one that finds a problem. */
 export async function runChecks<Subject>(
@@ -42,5 +32,5 @@ export function problemOf(error: unknown): { says: string } {
   throw error;
 }
 
-/** How long, in milliseconds, a check waits for a database, a port or an upstream. */
+/** How long, in milliseconds, a check waits for a database, a port or another service. */
 export const timeout = 5_000;

@@ -11,7 +11,6 @@ import {
   type ServerUrls,
   serverOf,
 } from '../../database/connection.ts';
-import { checkReplicationSlot, readFeedSetup } from '../../database/feed/announceMode.ts';
 import { findForeignTables, findVersionProblem, readProgress } from '../../database/migrate.ts';
 import {
   findHiddenTables,
@@ -19,18 +18,15 @@ import {
   findSchemaProblem,
   findSilentTriggers,
 } from '../../database/rights.ts';
-import { checkPooler, createSession, isPooled, type Session, sharesSession } from '../../database/session.ts';
+import { checkPooler, createSession, isPooled, sharesSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
-import { type Check, type Finding, type Found, problemOf, runChecks, timeout } from './finding.ts';
+import type { Check, ExaminedServer, Found } from '../../extensionPoints.ts';
+import { extensions } from '../../extensions/extensions.ts';
+import { type Finding, problemOf, runChecks, timeout } from './finding.ts';
 
-/** A server that is connected. */
-interface ConnectedServer {
+/** A server that is connected, with what the checks of the core need besides. */
+interface ConnectedServer extends ExaminedServer {
   readonly urls: ServerUrls;
-  readonly client: pg.Client;
-  /** The session for notifications and migrations: of DATABASE_DIRECT_URL, or else the same as that of `client`. */
-  readonly direct: Session;
-  /** Of the direct connection. */
-  readonly server: pg.ClientConfig;
   readonly info: Awaited<ReturnType<typeof readInfo>>;
 }
 
@@ -46,7 +42,7 @@ const checks: readonly Check<ConnectedServer>[] = [
   ['row security', checkHiddenTables],
   ['triggers', checkTriggers],
   ['change feed', checkFeed],
-  ['announcements', checkAnnouncing],
+  ...extensions.flatMap(({ serverChecks = [] }) => serverChecks),
 ];
 
 export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
@@ -71,11 +67,11 @@ export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
 async function readInfo(client: pg.Client) {
   const { rows } = await client.query<{
     version: string;
-    isReplica: boolean;
+    isReadOnly: boolean;
     role: string;
     encoding: string;
   }>(
-    `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS "isReplica", current_user AS role,
+    `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS "isReadOnly", current_user AS role,
        current_setting('server_encoding') AS encoding`,
   );
   const [info] = rows;
@@ -90,9 +86,9 @@ function checkVersion({ urls, info: { version } }: ConnectedServer): Found {
 }
 
 /** Whether the role may do what requests need. */
-async function checkRights({ client, info: { isReplica, role } }: ConnectedServer): Promise<Found> {
-  if (isReplica)
-    return { says: 'it is a replica, which can only be read', advice: 'Name the primary in DATABASE_URL.' };
+async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServer): Promise<Found> {
+  if (isReadOnly)
+    return { says: 'it is in recovery, and can only be read', advice: 'Name the primary in DATABASE_URL.' };
   const missing = await findMissingRights(client);
   if (missing.length === 0) return 'the role has those that requests need';
   const lacks = missing.map(({ right, table }) => `${right} on ${quoted(table)}`);
@@ -221,17 +217,4 @@ async function checkFeed({ client, server }: ConnectedServer): Promise<Found> {
   } finally {
     await Promise.all([listener.close(), other.close()]);
   }
-}
-
-/** How changes are announced. The log of a start says why. */
-async function checkAnnouncing({ client, direct, server }: ConnectedServer): Promise<Found> {
-  if ((await readProgress(client)).pending.length > 0) return undefined;
-  const { mode, walLevel, isPublished } = await readFeedSetup(direct.client);
-  if (mode === 'notify' || walLevel !== 'logical') return 'by NOTIFY';
-  const lack = isPublished
-    ? await checkReplicationSlot(server)
-    : { says: 'there is no publication dovetail', advice: 'As the owner: CREATE PUBLICATION dovetail;' };
-  return lack
-    ? { says: `by messages in the log, which cannot be read: ${lack.says}`, advice: lack.advice }
-    : 'by messages in the log';
 }

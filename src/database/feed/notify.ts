@@ -1,6 +1,5 @@
 /**
- * Listens to a server, or to the embedded engine. If a database announces by messages in its log, `log.ts` reads these as
- * well.
+ * Listens to a server, or to the embedded engine. A database may announce by messages in its log: an extension reads these.
  *
  * The database function `announce` returns the mode with each heartbeat. When the mode changes, the gateway reconnects, so a
  * database may be switched at any moment. The gateway always listens to NOTIFY as well: transactions that began before the
@@ -60,6 +59,12 @@ export function listenToEngine(
   );
 }
 
+interface ListenOptions {
+  readonly longestUse?: number;
+  readonly readLog?: ReadLog | undefined;
+  readonly report?: FeedReport | undefined;
+}
+
 /**
  * Listens on a connection that does nothing else: behind a pooler, any other statement could fetch notifications of another
  * client.
@@ -67,12 +72,13 @@ export function listenToEngine(
  * @param announcing connects as the pool does. Heartbeats are sent over it: if the two now lead to different servers, they do not
  * arrive.
  * @param longestUse how many milliseconds one connection is used for heartbeats.
+ * @param readLog reads messages in the log, if the database announces by them.
  * @param report as in `keepListening`.
  */
 export function listenToServer(
   direct: pg.ClientConfig,
   announcing = direct,
-  { longestUse = 30_000, report }: { longestUse?: number; report?: FeedReport | undefined } = {},
+  { longestUse = 30_000, readLog, report }: ListenOptions = {},
 ): Promise<ChangeFeed> {
   return keepListening(async (hear, lost) => {
     const announcer = openAnnouncer(announcing, longestUse, lost);
@@ -85,7 +91,7 @@ export function listenToServer(
 
     /** Announces something by the same mode as writes do, and returns the mode. */
     async function announce(payload: string): Promise<FeedKind> {
-      // Does not wait for a synchronous standby: one that is away must not make heartbeats fail. A message can be read from
+      // Does not wait until other servers have it: one that is away must not make heartbeats fail. A message can be read from
       // the log once it is on the local disk ('local'); a notification need not wait even for that ('off').
       const [row] = await ask<{ way: string }>(
         `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way`,
@@ -104,12 +110,25 @@ export function listenToServer(
     await listener.query(`LISTEN ${channel}`);
     kind = await announce(heartbeatPrefix);
     if (kind === 'logical') {
-      const { readMessages } = await import('./log.ts');
-      await readMessages(direct, ask, hear, lost);
+      if (!readLog)
+        throw new Error('changes are announced in the log of the database, which nothing here reads');
+      await readLog(direct, ask, hear, lost);
     }
     return { kind, announce };
   }, report);
 }
+
+/**
+ * Reads announcements in the log of a server. Once it has resolved, it misses none about a change that snapshots do not show yet.
+ * @param ask runs a statement on the server.
+ * @param lost aborted by the part that notices that the log is no longer read.
+ */
+export type ReadLog = (
+  direct: pg.ClientConfig,
+  ask: Ask,
+  hear: (payload: string) => void,
+  lost: AbortController,
+) => Promise<void>;
 
 /**
  * A pool of one connection, which is replaced now and then. If the address is moved to another server, an old connection would still

@@ -3,11 +3,11 @@
  * selects: a list of fifty sessions is read four times as fast without the columns of its segments. Each field of a model's type
  * declares what it needs in its `extensions`, or by exposing a column.
  *
- * No other code of the schema reads records that are shown to clients: statistics and the details of a mirror have queries of their
- * own, with the same conditions.
+ * No other code of the schema reads records that are shown to clients: statistics, and missing details, have queries of their own, with
+ * the same conditions.
  *
- * Details of records may be missing in a mirror: the lists of an upstream leave them out, and the mirror fetches them record by record,
- * so a row may exist before its details. Then its column `detailsPending` is true, and a read of the details fetches them first.
+ * Details of records may be missing where the account lives elsewhere: a row may exist before its details. Then its column
+ * `detailsPending` is true, and a read of the details fetches them first.
  */
 
 import {
@@ -105,14 +105,14 @@ function queryFor(
 export const queryShownBy = (field: string, model: RecordType, call: Call): SelectQuery =>
   planOnce(field, call, () => queryFor(model, { where: { id: slots.id }, paths: [[field]] }, call));
 
-/** A mirror also selects whether details are pending, so it has queries of its own. */
+/** An account that lives elsewhere has queries of its own, which also select whether details are pending. */
 function planOnce(
   variant: RowQuery['variant'],
   { context, info }: Call,
   plan: () => SelectQuery,
 ): SelectQuery {
   if (variant === undefined) return plan();
-  return placeOf(info).once(`rows: ${variant}${context.upstream ? ', of a mirror' : ''}`, plan);
+  return placeOf(info).once(`rows: ${variant}${context.elsewhere ? ', with details pending' : ''}`, plan);
 }
 
 /** Runs a query. The type of its rows promises all columns, but they have only those that it selects. */
@@ -124,7 +124,7 @@ function run<M extends RecordType>(
 ): Promise<Row<M>[]> {
   const all = { ...values, viewer: context.viewer.id };
   const read = () => context.sql.findMany(model, query, all) as Promise<Row<M>[]>;
-  return context.upstream ? readWithDetails(context, model, query, all, read) : read();
+  return context.elsewhere ? readWithDetails(context, model, query, all, read) : read();
 }
 
 /** Reads the rows with these ids in one statement. The result has no entry for rows that the viewer may not see. */
@@ -150,7 +150,7 @@ export async function readNodes(
   const readType = async (typeName: RecordType) => {
     const idsOfType = ids.filter(({ typename }) => typename === typeName).map(({ id }) => id);
     // The row of a segment does not say whether its details are pending: only its parent's row does.
-    if (context.upstream && areDetails(typeName, Object.keys(selectFor(info, context, { typeName }))))
+    if (context.elsewhere && areDetails(typeName, Object.keys(selectFor(info, context, { typeName }))))
       await fetchDetailsOfParts(context, typeName, idsOfType);
     return [typeName, await readByIds(typeName, idsOfType, { context, info }, { typeName })] as const;
   };
@@ -254,21 +254,21 @@ interface SelectionOptions {
 type Select = Readonly<Record<string, unknown>>;
 
 /**
- * The `select` of a query for the rows that a field resolves to. A mirror also selects whether details are pending. The name of the
- * plan does not contain the paths: a resolver always passes the same paths for a type.
+ * The `select` of a query for the rows that a field resolves to. For an account that lives elsewhere, it also selects whether details
+ * are pending. The name of the plan does not contain the paths: a resolver always passes the same paths for a type.
  */
 export const selectFor = (
   info: GraphQLResolveInfo,
-  { upstream }: Pick<Context, 'upstream'>,
+  { elsewhere }: Pick<Context, 'elsewhere'>,
   { paths = [[]], typeName = '' }: SelectionOptions = {},
 ): Select =>
-  placeOf(info).once(`select: ${typeName}${upstream ? ', of a mirror' : ''}`, () => {
+  placeOf(info).once(`select: ${typeName}${elsewhere ? ', with details pending' : ''}`, () => {
     const response = getNamedType(info.returnType);
     const sets = info.fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
     const ends = paths.map((path) => descend(path, response, sets, info));
     const type = typeName === '' ? ends[0]?.type : info.schema.getType(typeName);
     const endSets = ends.flatMap((end) => end.sets);
-    return selectOf(objectType(type, info.fieldName), endSets, info, upstream !== undefined);
+    return selectOf(objectType(type, info.fieldName), endSets, info, elsewhere !== undefined);
   });
 
 /** Follows a path of fields, such as `edges` and `node`. */
@@ -289,7 +289,7 @@ function selectOf(
   type: GraphQLObjectType,
   sets: readonly SelectionSetNode[],
   info: GraphQLResolveInfo,
-  isMirror: boolean,
+  mayLackDetails: boolean,
 ): Select {
   const select: Record<string, unknown> = { id: true };
   for (const [name, below] of fieldsIn(type, sets, info)) {
@@ -298,10 +298,9 @@ function selectOf(
     Object.assign(select, forViewer?.(currentViewer));
     if (!rows) continue;
     const child = objectType(getNamedType(type.getFields()[name]?.type), name);
-    const selected = selectOf(child, below, info, isMirror);
+    const selected = selectOf(child, below, info, mayLackDetails);
     select[rows.relation] = { ...rows.query, select: selected };
-    // Only a mirror can have pending details.
-    if (isMirror && isDetailed(type.name) && areDetails(child.name, Object.keys(selected)))
+    if (mayLackDetails && isDetailed(type.name) && areDetails(child.name, Object.keys(selected)))
       select.detailsPending = true;
   }
   return select;
@@ -355,7 +354,7 @@ function applies(
   return isAbstractType(named) && schema.isSubType(named, type);
 }
 
-/** The columns of a segment that the upstream's list of sessions includes. */
+/** The columns of a segment that a list of sessions includes, so that they are known before its details. */
 export const segmentSummary = {
   id: true,
   type: true,
@@ -369,7 +368,7 @@ const summaryColumns = new Set([...Object.keys(segmentSummary), 'sessionId']);
 
 /** Whether some of these columns of a model are details of the record that the row is a part of. */
 function areDetails(model: string, columns: readonly string[]): boolean {
-  // The upstream's list of templates leaves out their segments altogether.
+  // A list of templates leaves out their segments altogether.
   if (model === 'DttTemplateSegment') return true;
   return model === 'TrainerSegment' && columns.some((column) => !summaryColumns.has(column));
 }
@@ -420,16 +419,16 @@ async function fetchDetailsOfParts(
     await fetchPending('DttSession', { segments: { some: { id: { in: [...ids] } } } });
   if (model !== 'DttTemplateSegment') return;
   const known = await idsOf(model, { id: { in: [...ids] }, template: { detailsPending: false } });
-  // Any pending template may have the unknown segments: the upstream's lists name no segments.
+  // Any pending template may have the unknown segments.
   if (known.length < new Set(ids).size) await fetchPending('DttTemplate', {});
 }
 
 async function fetchDetails(
-  { upstream, viewer }: Context,
+  { elsewhere, viewer }: Context,
   model: DetailedModel,
   ids: readonly number[],
 ): Promise<void> {
-  if (ids.length > 0) await upstream?.fetchDetails(viewer, model, ids);
+  if (ids.length > 0) await elsewhere?.fetchDetails(viewer, model, ids);
 }
 
 /** Finds the ids of rows, at any depth, whose details are selected and pending. */

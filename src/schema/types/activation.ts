@@ -57,7 +57,7 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
     scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
       description:
-        'Whether the schedule type was `auto` or `weekly` and is now `single`. Also true if a mirror cannot tell, since ' +
+        'Whether the schedule type was `auto` or `weekly` and is now `single`. Also true if that cannot be told, since ' +
         'the response that said so was lost.',
     }),
   }),
@@ -81,7 +81,7 @@ builder.mutationField('activateTemplate', (t) =>
     resolve: async (_root, args, context, info) => {
       const templateId = idOf(args.template);
       const activateHere = () => activate(templateId, { context, info });
-      const there = await context.upstream?.activate(context.viewer, templateId, activateHere);
+      const there = await context.elsewhere?.activate(context.viewer, templateId, activateHere);
       const here = there?.here ?? (await activateHere());
       // Discard what earlier fields of this operation have read, which the activation may have changed.
       context.loaders.clear();
@@ -89,7 +89,7 @@ builder.mutationField('activateTemplate', (t) =>
         templateId,
         template: here.template,
         previousTemplateId: here.previousTemplateId === templateId ? null : here.previousTemplateId,
-        // Only the upstream knows the schedule type of a mirrored account.
+        // The schedule type of an account that lives elsewhere is known there alone.
         scheduleTypeChanged: there ? there.scheduleTypeChanged : here.scheduleTypeChanged,
       };
     },
@@ -124,7 +124,7 @@ async function activate(id: number, call: Call): Promise<Omit<Activation, 'templ
     viewer: viewer.id,
   });
   if (!written) throw argumentError('template', messages.templateNotOwned, 'NOT_FOUND');
-  // The row has the columns that the field needs. A mirror may have to fetch the details of the template first.
+  // The row has the columns that the field needs. The details of the template may have to be fetched first.
   const [template] = found as Row<'DttTemplate'>[];
   return { ...written, template: template?.detailsPending ? undefined : template };
 }

@@ -7,7 +7,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import { builder } from '../builder.ts';
 import { type Context, placeOf } from '../context.ts';
-import { addViewerList, columnFields, databaseId, nullOnlyInMirror } from '../fields.ts';
+import { addViewerList, columnFields, databaseId, nullIfUnknown } from '../fields.ts';
 import { type ListArguments, readListArguments } from '../filter.ts';
 import {
   Connection,
@@ -85,7 +85,7 @@ export const Device = builder.interfaceRef<Pick<Row<DeviceType>, 'id' | 'ownerId
     ...columnFields(t, 'DttDevice', {
       databaseId,
       bubbleId: 'Public identifier.',
-      macAddress: nullOnlyInMirror('Hardware address, such as `02:00:00:00:00:01`.'),
+      macAddress: nullIfUnknown('Hardware address, such as `02:00:00:00:00:01`.'),
       ownerId: 'Integer id of the user whom it belongs to.',
       lastVisitedAt: {
         column: 'lastVisited',

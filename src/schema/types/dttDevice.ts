@@ -1,6 +1,6 @@
 /** Trainer devices. */
 
-import { listBelow, listedRecord, nullOnlyInMirror } from '../fields.ts';
+import { listBelow, listedRecord, nullIfUnknown } from '../fields.ts';
 import { Device } from './device.ts';
 
 listedRecord('DttDevice', {
@@ -9,11 +9,11 @@ listedRecord('DttDevice', {
   all: "The viewer's trainer devices, most recently visited first, never visited last.",
   interfaces: [Device],
   columns: {
-    serialNumber: nullOnlyInMirror('Serial number.'),
-    softwareVersion: nullOnlyInMirror('Version of the software that it runs.'),
+    serialNumber: nullIfUnknown('Serial number.'),
+    softwareVersion: nullIfUnknown('Version of the software that it runs.'),
     lastLogAt: 'When it last sent a log, null if it never did.',
-    createdAt: { column: 'createdDate', ...nullOnlyInMirror('When it was registered.') },
-    apiHits: nullOnlyInMirror('How many requests it has made.'),
+    createdAt: { column: 'createdDate', ...nullIfUnknown('When it was registered.') },
+    apiHits: nullIfUnknown('How many requests it has made.'),
   },
   fields: (t) => ({
     sessions: t.connection(

@@ -57,7 +57,7 @@ addViewerField('latestDttSession', {
   ...findNewest('DttSession'),
 });
 
-const pending = 'Without what a mirror does not have yet: see `detailsPendingCount`.';
+const pending = 'Without what is not here yet: see `detailsPendingCount`.';
 
 const Group = addStatistics({
   model: 'DttSession',
@@ -116,7 +116,7 @@ const Group = addStatistics({
     failedSessionCount: records('count', 'How many sessions were not passed.', 'passed', false),
     detailsPendingCount: records(
       'count',
-      'For how many sessions a mirror does not have the details yet. The sums of repetitions, durations and distances leave out their segments.',
+      'For how many sessions the details are not here yet. The sums of repetitions, durations and distances leave out their segments.',
       'detailsPending',
       true,
     ),

@@ -9,7 +9,7 @@ import {
   hasRelated,
   listBelow,
   listedRecord,
-  nullOnlyInMirror,
+  nullIfUnknown,
   record,
   requiredFirst,
   toOne,
@@ -30,9 +30,9 @@ listedRecord('DttTemplate', {
   columns: {
     bubbleId: 'Public identifier.',
     name: 'Name.',
-    description: nullOnlyInMirror('What the program is about.'),
-    tagline: nullOnlyInMirror('One line to recognise it by.'),
-    message: nullOnlyInMirror('What it says to the one who trains.'),
+    description: nullIfUnknown('What the program is about.'),
+    tagline: nullIfUnknown('One line to recognise it by.'),
+    message: nullIfUnknown('What it says to the one who trains.'),
     isPublic: 'Whether other users may import it.',
     handsFreeMode: 'Whether it runs without the hands.',
     targetDepth: 'Depth to reach, in millimetres or percent: the service has not settled which.',
@@ -86,7 +86,7 @@ record('DttTemplateSegment', {
   columns: {
     type: 'Kind of segment; `warmup`, `training`, `cooldown` and others have been seen.',
     durationSeconds: { column: 'duration', description: 'Length of one repetition, in seconds.' },
-    repeat: nullOnlyInMirror('How many times it is done.'),
+    repeat: nullIfUnknown('How many times it is done.'),
   },
   fields: (t) => ({
     template: t.field({

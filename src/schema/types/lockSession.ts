@@ -7,7 +7,7 @@ import {
   findNewest,
   findVisible,
   listedRecord,
-  nullOnlyInMirror,
+  nullIfUnknown,
   record,
   toOne,
 } from '../fields.ts';
@@ -22,7 +22,7 @@ listedRecord('LockSession', {
     bubbleId: 'Internal identifier.',
     publicId: 'Public identifier.',
     ownerId: 'Integer id of the user whom it belongs to.',
-    name: nullOnlyInMirror('Name.'),
+    name: nullIfUnknown('Name.'),
     lockState: 'State; `pending`, `locked`, `break`, `completed` and `abandoned` have been seen.',
     durationSeconds: { column: 'duration', description: 'How long it lasts, in seconds.' },
     startedAt: { column: 'startDate', description: 'When it started.' },

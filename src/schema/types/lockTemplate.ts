@@ -1,6 +1,6 @@
 /** Lock templates. */
 
-import { addViewerField, findVisible, listBelow, listedRecord, nullOnlyInMirror } from '../fields.ts';
+import { addViewerField, findVisible, listBelow, listedRecord, nullIfUnknown } from '../fields.ts';
 import { ownerField } from './user.ts';
 
 listedRecord('LockTemplate', {
@@ -15,7 +15,7 @@ listedRecord('LockTemplate', {
     isBreakEnabled: 'Whether there are breaks.',
     breakRegularitySeconds: {
       column: 'breakRegularity',
-      ...nullOnlyInMirror('Time from one break to the next, in seconds.'),
+      ...nullIfUnknown('Time from one break to the next, in seconds.'),
     },
     isEmergencyUnlockEnabled: 'Whether a session can be ended in an emergency.',
     createdAt: 'When it was created.',

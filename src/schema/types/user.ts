@@ -4,7 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { unauthenticated } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { listedRecord, nullOnlyInMirror, nullOnlyWithError, toOne } from '../fields.ts';
+import { listedRecord, nullIfUnknown, nullOnlyWithError, toOne } from '../fields.ts';
 import { readRow } from '../loading/rows.ts';
 
 const ScheduleType = builder.enumType('ScheduleType', {
@@ -22,22 +22,22 @@ export const User = listedRecord('User', {
   all: 'The users whom the viewer may see: the viewer alone.',
   columns: {
     username: 'Unique name.',
-    accountType: nullOnlyInMirror('Kind of account, such as `user`.'),
-    subscriptionTier: nullOnlyInMirror('Subscription, of which `ultra` is the highest.'),
-    league: nullOnlyInMirror('League.'),
-    rank: nullOnlyInMirror('Rank in the league.'),
-    totalPoints: nullOnlyInMirror('Points earned in all.'),
-    matchPoints: nullOnlyInMirror('Points earned in matches.'),
-    profileImage: nullOnlyInMirror('URL of the profile image.'),
-    profileDescription: nullOnlyInMirror('About the user.'),
-    profileTitle: nullOnlyInMirror('Title of the user.'),
-    dttTotalReps: nullOnlyInMirror('Full cycles done in all training sessions.'),
-    dttTotalSessions: nullOnlyInMirror('Number of training sessions.'),
+    accountType: nullIfUnknown('Kind of account, such as `user`.'),
+    subscriptionTier: nullIfUnknown('Subscription, of which `ultra` is the highest.'),
+    league: nullIfUnknown('League.'),
+    rank: nullIfUnknown('Rank in the league.'),
+    totalPoints: nullIfUnknown('Points earned in all.'),
+    matchPoints: nullIfUnknown('Points earned in matches.'),
+    profileImage: nullIfUnknown('URL of the profile image.'),
+    profileDescription: nullIfUnknown('About the user.'),
+    profileTitle: nullIfUnknown('Title of the user.'),
+    dttTotalReps: nullIfUnknown('Full cycles done in all training sessions.'),
+    dttTotalSessions: nullIfUnknown('Number of training sessions.'),
     scheduleType: {
       type: ScheduleType,
-      ...nullOnlyInMirror('How the next template is chosen.'),
+      ...nullIfUnknown('How the next template is chosen.'),
       description:
-        'How the next template is chosen; null in a mirror until an activation, since the upstream does not tell it.',
+        'How the next template is chosen; null until an activation if the account lives elsewhere, which does not tell it.',
     },
   },
   fields: (t) => ({

@@ -1,18 +1,15 @@
 /** The findings of the doctor about settings, machine, embedded database and upstream, and how the command prints them. */
 
-import { once } from 'node:events';
 import { chmod, mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
-import { createServer as createHttpServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
-import { readConfig } from '../../../src/config/config.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
 import { freePort } from '../../support/freePort.ts';
 import { copyTemplate } from '../../support/gateway.ts';
 import { runHere } from '../../support/runHere.ts';
+import { readConfig } from '../../support/settings.ts';
 
 let empty: string;
 beforeAll(async () => {
@@ -25,18 +22,6 @@ const problemsWith = async (settings: Record<string, string>) =>
   (await examine({ DATA_DIR: empty, PORT: '0', ...settings })).filter(({ state }) => state !== 'ok');
 const findingOf = async (check: string, settings: Record<string, string>) =>
   (await examine({ DATA_DIR: empty, PORT: '0', ...settings })).find((each) => each.check === check);
-
-/** Starts a server, which is closed after the test. Returns its port. */
-async function listen(respond: RequestListener): Promise<string> {
-  const server = createHttpServer(respond).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  // A server that listens on a port has an address of this type.
-  return String((server.address() as AddressInfo).port);
-}
 
 async function copyDatabase(): Promise<string> {
   const folder = await copyTemplate();
@@ -90,18 +75,6 @@ it.each<[string, Record<string, string>, string, RegExp]>([
   ],
   ['a DATA_DIR that is not a folder', { DATA_DIR: '/dev/null' }, 'database', /^DATA_DIR \/dev\/null: /],
   ['an address of another machine', { HOST: '192.0.2.1', PORT: '4000' }, 'port', /EADDRNOTAVAIL/],
-  [
-    'such an address for metrics',
-    { HOST: '192.0.2.1', METRICS_PORT: '4001' },
-    'metrics port',
-    /EADDRNOTAVAIL/,
-  ],
-  [
-    'an upstream out of reach',
-    { UPSTREAM_URL: 'http://127.0.0.1:1/api/v1', UPSTREAM_TOKEN: 'secret' },
-    'upstream',
-    /^GET \/users\/me: /,
-  ],
 ])('finds a problem with %s', async (_, settings, check, says) => {
   const problems = await problemsWith(settings);
   expect(problems).toMatchObject([{ check, state: 'problem', says: expect.stringMatching(says) }]);
@@ -117,42 +90,17 @@ it('finds a damaged database', async () => {
   ]);
 });
 
-it.each([
-  ['hidden', 200, { ok: true, data: { id: 1 } }, 'ok', /responds, and accepts the token$/],
-  ['hidden', 401, { ok: false, error: 'Unauthorized' }, 'problem', /the token/],
-  ['hidden', 500, { ok: false, error: 'Internal server error' }, 'problem', /500/],
-  ['', 401, { ok: false, error: 'Unauthorized' }, 'ok', /responds; clients bring tokens of it$/],
-  ['', 404, {}, 'problem', /UPSTREAM_URL/],
-])(
-  'sends the upstream one request with the token %j, and judges a response with %i and the body %j',
-  async (UPSTREAM_TOKEN, status, body, state, says) => {
-    const received: string[] = [];
-    const port = await listen(({ method, url, headers }, response) => {
-      received.push(`${method} ${url} ${headers.authorization}`);
-      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
-    });
-    const UPSTREAM_URL = `http://127.0.0.1:${port}/api/v1`;
-    const finding = await findingOf('upstream', { UPSTREAM_URL, UPSTREAM_TOKEN });
-    expect(finding).toMatchObject({ state, says: expect.stringMatching(says) });
-    expect(received).toEqual([`GET /api/v1/users/me Bearer ${UPSTREAM_TOKEN || 'doctor'}`]);
-  },
-);
-
-it('recognises the database and the ports of a running gateway', async () => {
+it('recognises the database and the port of a running gateway', async () => {
   const folder = await copyDatabase();
-  const gateway = await openGateway(
-    readConfig({ DATA_DIR: folder, PORT: '0', METRICS_PORT: '0', LOG_LEVEL: 'silent' }),
-  );
+  const gateway = await openGateway(readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent' }));
   onTestFinished(() => gateway.close());
   const PORT = new URL(gateway.url).port;
-  const METRICS_PORT = new URL(gateway.metricsUrl ?? '').port;
-  const findings = await examine({ DATA_DIR: folder, PORT, METRICS_PORT });
+  const findings = await examine({ DATA_DIR: folder, PORT });
   expect(findings.filter(({ state }) => state !== 'ok')).toEqual([]);
   expect(findings.map(({ says }) => says)).toEqual(
     expect.arrayContaining([
       `embedded, in ${folder}, open in a running gateway`,
       `a running gateway has ${PORT}`,
-      `a running gateway has ${METRICS_PORT}`,
     ]),
   );
 });

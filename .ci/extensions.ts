@@ -1,0 +1,91 @@
+/**
+ * Shows that each extension can be taken away: in a copy of the project it removes its folder, that of its tests and its lines in the
+ * list, and nothing else, and checks the types. With all of them removed it also builds, starts a gateway, and runs the tests of the core.
+ * `--types` leaves out the last part; names check these extensions alone.
+ */
+
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { types: { type: 'boolean', default: false } },
+});
+
+const list = 'src/extensions/extensions.ts';
+
+/** The folders of all extensions. */
+const all = readdirSync('src/extensions', { withFileTypes: true }).flatMap((entry) =>
+  entry.isDirectory() ? [entry.name] : [],
+);
+
+/** The tests of the core. Those of the documents and of the files for operators name extensions, which are there for users. */
+const testsOfCore = readdirSync('test')
+  .filter((name) => !['docs', 'ops', 'extensions', 'bench', 'large'].includes(name))
+  .map((name) => `test/${name}`);
+
+/** The files of git, and those that are generated or installed. The copy has links to the latter. */
+function copyProject(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'dovetail-extensions-'));
+  const files = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' }).split('\0').filter(Boolean);
+  for (const file of files) cpSync(file, join(folder, file), { recursive: true });
+  const generated = ['src/database/generated', 'console/generated', 'test/generatedClients/generated'];
+  for (const name of generated) cpSync(name, join(folder, name), { recursive: true });
+  symlinkSync(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'));
+  return folder;
+}
+
+/** Removes an extension from a copy. */
+function remove(folder: string, name: string): void {
+  for (const room of ['src', 'test'])
+    rmSync(join(folder, room, 'extensions', name), { recursive: true, force: true });
+  const file = join(folder, list);
+  const text = readFileSync(file, 'utf8')
+    .replace(new RegExp(`^import .*'\\./${name}/.*;\\n`, 'm'), '')
+    .replace(new RegExp(`(?<=[\\[ ])${name},? ?(?=[^=]*\\];)`), '');
+  writeFileSync(file, text);
+}
+
+/** Runs a command in a copy. @returns whether it succeeded. */
+function run(folder: string, command: string, ...given: string[]): boolean {
+  const { status } = spawnSync(command, given, { cwd: folder, stdio: ['ignore', 'inherit', 'inherit'] });
+  return status === 0;
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+/** @returns whether the project without these extensions is in order. */
+function check(names: readonly string[], isWhole: boolean): boolean {
+  const folder = copyProject();
+  try {
+    for (const name of names) remove(folder, name);
+    if (!run(folder, 'npx', 'tsc', '--incremental', 'false')) return false;
+    if (!isWhole) return true;
+    const start =
+      "DATA_DIR=data PORT=0 timeout 20 node bin/dovetail.js serve > started; grep 'Dovetail is running' started";
+    return (
+      run(folder, 'npm', 'run', '--silent', 'build') &&
+      run(folder, 'sh', '-c', start) &&
+      run(folder, 'npx', 'vitest', 'run', '--project', 'embedded', '--project', 'postgres', ...testsOfCore)
+    );
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const wanted = positionals.length > 0 ? positionals : all;
+const rounds = [
+  ...wanted.map((name) => ({ title: name, names: [name], isWhole: false })),
+  ...(values.types || positionals.length > 0 ? [] : [{ title: 'all of them', names: all, isWhole: true }]),
+];
+for (const { title, names, isWhole } of rounds) {
+  say(`without ${title}`);
+  if (check(names, isWhole)) continue;
+  say(`The core, or another extension, needs ${title}.`);
+  process.exit(1);
+}

@@ -1,0 +1,193 @@
+/**
+ * The points at which extensions take part in the gateway. An extension is a folder of `src/extensions`, which the core knows only by
+ * the list there. Each point is named by its moment; docs/architecture.md#extensions says who uses it. With no extension on, each
+ * moment costs a look at an undefined property.
+ */
+
+import type { Command } from 'commander';
+import type { GraphQLSchema } from 'graphql';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import type { AccountOwner } from './auth/users.ts';
+import type { HasEnded, Viewer } from './auth/viewer.ts';
+import type { Config, SettingsGroup } from './config/config.ts';
+import type { Settings, ValuesOf } from './config/setting.ts';
+import type { AnnouncingServer, Database } from './database/database.ts';
+import type { ChangeFeed } from './database/feed/changeFeed.ts';
+import type { ReadLog } from './database/feed/notify.ts';
+import type { Sql } from './database/reader/sql.ts';
+import type { Session } from './database/session.ts';
+import type { Turns } from './database/turns.ts';
+import type { Diagnosis } from './errors.ts';
+import type { PersistedFile } from './graphql/persistedFile.ts';
+import type { HttpError } from './http/errorResponse.ts';
+import type { Exchange, Outcome, OwnEndpoint } from './http/exchange.ts';
+import type { HttpResponse, StreamedResponse } from './http/response.ts';
+import type { ResponseCache } from './http/responseCache.ts';
+import type { AccountElsewhere } from './schema/context.ts';
+
+/**
+ * What an extension brings. Its module is always loaded, and so has to be light: heavy packages are loaded by the functions, when the
+ * settings ask for them.
+ */
+export interface Extension<Own extends Settings = Settings> extends SettingsGroup<Own> {
+  /** The schema of `/graphql` in place of the core's; undefined if the settings do not ask for it. */
+  schema?(config: Config & ValuesOf<Own>): Promise<GraphQLSchema | undefined>;
+  /** How a server announces changes is chosen, before the feed opens. @throws {SetupError} for a choice that is not available. */
+  chooseFeed?(config: Config & ValuesOf<Own>, server: AnnouncingServer, logger: Logger): Promise<void>;
+  /** A server announces changes in its log. */
+  readonly readLog?: ReadLog;
+  /** To whom the users of a database may belong. */
+  readonly owner?: AccountOwner;
+  /** Commands of the command line. What they need is loaded when they run. */
+  readonly commands?: readonly Command[];
+  /** How clients and operators get accounts, if these live elsewhere; undefined if the settings do not say so. */
+  accounts?(config: Config & ValuesOf<Own>): AccountsElsewhere | undefined;
+  /** Checks of `doctor`, and those of a database server. */
+  readonly serverChecks?: readonly Check<ExaminedServer>[];
+  checks?(config: Config & ValuesOf<Own>): readonly Check<void>[];
+  /** Called before a start opens anything. @throws {SetupError} if the start would fail. */
+  beforeStart?(config: Config & ValuesOf<Own>): Promise<void>;
+  /** Takes part in a process that serves. It is called in the order of the list; undefined if the settings do not ask for it. */
+  open?(
+    config: Config & ValuesOf<Own>,
+    gateway: GatewayParts,
+  ): Hooks | undefined | Promise<Hooks | undefined>;
+  /** Takes part in a process whose workers serve. */
+  openPrimary?(config: Config & ValuesOf<Own>): Promise<Pick<Hooks, 'lines' | 'close'> | undefined>;
+}
+
+/** The parts of a gateway, for its extensions. */
+export interface GatewayParts {
+  readonly database: Database;
+  readonly feed: ChangeFeed;
+  readonly responseCache: ResponseCache;
+  readonly turns: Turns;
+  /** Must be called with a viewer who knows of a change that may not have been announced here. */
+  noteChange(viewerId: number): void;
+  readonly logger: Logger;
+  /** The metrics of the extensions that were opened before. */
+  readonly metrics: readonly Metric[];
+}
+
+/** Accounts that live elsewhere, in words. */
+export interface AccountsElsewhere {
+  /** For a start: how clients use the gateway, if they have tokens already. */
+  readonly clients?: ((url: string) => string) | undefined;
+  /** For a start, while no account is here. */
+  readonly arriving: string;
+  /** For the home page, before the command that creates a token. */
+  readonly use: string;
+}
+
+/** What an extension does in a gateway that serves. Each is called at the moment that it is named by. */
+export interface Hooks {
+  /** Paths of its own, beside both APIs. */
+  readonly endpoints?: readonly EndpointHook[];
+  /** Hints for paths that have no page: why not, by path. */
+  readonly missingPages?: Readonly<Record<string, string>>;
+  /** A request has a token that is not of this gateway. */
+  readonly tokens?: ForeignTokens;
+  /** A request of the REST API has a viewer: it is handled here, in place of the core's handler. */
+  handleRest?(exchange: Exchange, viewer: Viewer): Promise<HttpResponse>;
+  /** A viewer activates a template, or the details of a record are missing: the data of an account that lives elsewhere. */
+  readonly elsewhere?: AccountElsewhere;
+  /** How much longer, in milliseconds, a request may take. */
+  readonly longest?: number;
+  /**
+   * A request is about to read the viewer's data: it waits until this settles, and gets the response if there is one.
+   * @returns undefined if there is nothing to wait for.
+   */
+  beforeRead?(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined;
+  /** An operation reads: the SQL interface for all its statements, in place of the core's. */
+  sqlFor?(viewer: Viewer): Sql;
+  /** A request may have written, and is about to be answered. It may add headers to the exchange. */
+  afterWrite?(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
+  /**
+   * A viewer knows of a change, such as one of their own. It may be called for nothing.
+   * @param isUnheard whether the change may not have been announced here.
+   */
+  changed?(viewerId: number, isUnheard: boolean): void;
+  /** An exchange begins. */
+  began?(exchange: Exchange): void;
+  /** An exchange is over. */
+  ended?(outcome: Outcome): void;
+  /** How many connections it may have open. */
+  readonly connections?: number;
+  /** A probe asks whether the gateway is ready: a line of the response. */
+  readyLine?(): string;
+  /** Its metrics. */
+  readonly metrics?: readonly Metric[];
+  /** Entries of the text that a start prints. */
+  readonly lines?: readonly Line[];
+  /** The gateway closes. What was opened later is closed before. */
+  close?(): Promise<void>;
+}
+
+/** Tokens of another service. */
+export interface ForeignTokens {
+  /** The viewer of a token that was checked a short while ago. */
+  known(authorization: string | undefined): Viewer | undefined;
+  /** @param address of the client. @returns null for a token that is invalid, or an error if it cannot be checked now. */
+  authenticate(
+    authorization: string | undefined,
+    address: string,
+  ): Promise<{ readonly viewer: Viewer | null } | { readonly error: HttpError; readonly retryAfter: number }>;
+  /** Whether the token of a viewer is still valid. It is asked for a stream that is open. */
+  recheck(viewer: Viewer): Promise<boolean>;
+  /** After how many seconds a stream asks again: no change is announced when such a token ends. */
+  readonly maxAge: number;
+}
+
+/** A path of its own. Its requests are authenticated and counted like others. No page of another site may use it. */
+export interface EndpointHook extends OwnEndpoint {
+  readonly path: string;
+  createHandler(
+    pipeline: PipelineParts,
+  ): (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | StreamedResponse>;
+}
+
+/** The parts of the pipeline, for endpoints. */
+export interface PipelineParts {
+  readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
+  readonly hasEnded: HasEnded;
+  /** Runs a request of the REST or GraphQL API inside another one, as if the client had sent it. */
+  run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
+}
+
+/** A metric whose value is kept elsewhere. */
+export interface Metric {
+  /** Without `dovetail_`. It ends in `_total` if its value only grows. */
+  readonly name: string;
+  readonly help: string;
+  /** Called when the metrics are requested. */
+  read(): MetricValues;
+  readonly label?: string;
+  /** How values of several workers are combined. By default their sum. */
+  readonly aggregator?: 'min' | 'sum';
+}
+
+/** A number, or one for each value of the label. */
+export type MetricValues = number | Iterable<readonly [label: string, value: number]>;
+
+export type Line = readonly [name: string, text: string];
+
+/** A server of the database that is connected, for the checks of `doctor`. */
+export interface ExaminedServer {
+  readonly client: pg.Client;
+  /** The session for notifications and migrations: of DATABASE_DIRECT_URL, or else the same as that of `client`. */
+  readonly direct: Session;
+  /** Of the direct connection. */
+  readonly server: pg.ClientConfig;
+}
+
+/** The name of a check, and the check itself, which changes nothing. It throws the errors that a start would throw. */
+export type Check<Subject> = readonly [
+  name: string,
+  find: (subject: Subject) => Found | Promise<Found>,
+  /** Whether a problem here makes the checks after it pointless. */
+  isVital?: boolean,
+];
+
+/** The state, if all is well; or the problem, and what to do about it. Undefined where the check does not apply. */
+export type Found = string | (Pick<Diagnosis, 'says'> & Partial<Diagnosis>) | undefined;

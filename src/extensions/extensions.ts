@@ -1,0 +1,23 @@
+/**
+ * The list of extensions. Nothing else in the core names one: each is taken away by removing its folder, that of its tests, and its lines
+ * here. They are opened in this order, and closed in the opposite one. `metrics` reads those of all others, so it comes last.
+ */
+
+import type { Extension } from '../extensionPoints.ts';
+import { federation } from './federation/extension.ts';
+import { logFeed } from './logFeed/extension.ts';
+import { mcp } from './mcp/extension.ts';
+import { metrics } from './metrics/extension.ts';
+import { standbys } from './standbys/extension.ts';
+import { tracing } from './tracing/extension.ts';
+import { upstream } from './upstream/extension.ts';
+
+export const extensions: readonly Extension[] = [
+  tracing,
+  federation,
+  logFeed,
+  standbys,
+  upstream,
+  mcp,
+  metrics,
+];

@@ -1,0 +1,325 @@
+/**
+ * Tools: each is a request of the REST or GraphQL API, described for language models. There is one for each operation of the REST API,
+ * one for any query of the model, and one for each persisted operation with a description.
+ */
+
+import type { JSONObject, ToolAnnotations } from '@modelcontextprotocol/server';
+import {
+  type ExecutionResult,
+  GraphQLError,
+  type GraphQLInputType,
+  getNamedType,
+  getOperationAST,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  Kind,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+  parse,
+  typeFromAST,
+  valueFromASTUntyped,
+} from 'graphql';
+import type { SchemaObject } from 'openapi3-ts/oas31';
+import type { Config } from '../../config/config.ts';
+import { messages } from '../../errors.ts';
+import type { PersistedFile } from '../../graphql/persistedFile.ts';
+import { type InnerRequest, restPath } from '../../http/exchange.ts';
+import { isRecord, parseJson } from '../../http/json.ts';
+import type { HttpResponse } from '../../http/response.ts';
+import {
+  describeSelection,
+  exactly,
+  idParameter,
+  parameters,
+  reference,
+  type Schema,
+  scalars,
+} from '../../rest/openapi.ts';
+import { nameOf, type Route, routes } from '../../rest/routes.ts';
+import { lowerFirst } from '../../schema/fields.ts';
+import { pageErrors } from '../../schema/loading/pagination.ts';
+import { schema } from '../../schema/schema.ts';
+import { readsTokens } from '../../schema/types/apiToken.ts';
+
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  readonly inputSchema: ObjectSchema;
+  /** Undefined for a tool whose results have different shapes. */
+  readonly outputSchema?: ObjectSchema;
+  readonly annotations: ToolAnnotations;
+  /** The request for a call with these arguments, or a message that says what is wrong with them. */
+  requestFor(given: Arguments): InnerRequest | string;
+  /** Makes the result of the call from the response to that request. */
+  resultOf(response: HttpResponse): Result;
+}
+
+export type Arguments = Readonly<Record<string, unknown>>;
+
+export interface Result {
+  /** The data; after errors of single fields, the data of the other fields. */
+  readonly content: Readonly<Record<string, unknown>> | undefined;
+  /** The error message, if there is an error. */
+  readonly error: string | undefined;
+}
+
+/** The JSON Schema of an object. `$defs` has the schemas to which it refers. */
+interface ObjectSchema {
+  type: 'object';
+  properties: Record<string, JSONObject>;
+  required: string[];
+  additionalProperties: boolean;
+  $defs?: Record<string, JSONObject>;
+}
+
+/** Hints for assistants that decide about calls. Tools reach nothing outside this service. */
+const reads = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
+const writes = { ...reads, readOnlyHint: false, destructiveHint: true };
+
+/**
+ * The JSON Schema of an object that has these properties and no others.
+ * @param required the names of the required properties; by default all.
+ * @param parts the schemas to which the properties refer.
+ */
+function objectSchema(
+  properties: Readonly<Record<string, object>>,
+  {
+    required = Object.keys(properties),
+    parts = {},
+  }: { readonly required?: readonly string[]; readonly parts?: Readonly<Record<string, SchemaObject>> } = {},
+): ObjectSchema {
+  const schema = {
+    properties,
+    ...(Object.keys(parts).length > 0 && { $defs: parts }),
+  };
+  // References point into this schema, instead of into an OpenAPI document.
+  const own = JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"#/$defs/'));
+  return { type: 'object', ...own, required: [...required], additionalProperties: false };
+}
+
+/**
+ * A message about the first argument that the tool does not have, or about one that is missing; undefined if there is
+ * none.
+ */
+function problemWithArguments(given: Arguments, { properties, required }: ObjectSchema): string | undefined {
+  const names = Object.keys(properties);
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(properties, name));
+  if (unknown !== undefined) {
+    const takes = names.length === 0 ? 'none' : names.join(', ');
+    return `${JSON.stringify(unknown.slice(0, 100))} is no argument of this tool, which takes ${takes}`;
+  }
+  const missing = required.find((name) => given[name] === undefined);
+  return missing === undefined ? undefined : `The argument ${missing} is missing`;
+}
+
+/** An operation may have several routes. Its tool is made of the first. */
+export const restTools: readonly Tool[] = routes
+  .filter((route, index) => routes.findIndex(({ operation }) => operation === route.operation) === index)
+  .map(toolOf);
+
+function toolOf(route: Route): Tool {
+  const components: Record<string, SchemaObject> = route.isList
+    ? { Pagination: exactly({ limit: { type: 'integer' }, offset: { type: 'integer' } }) }
+    : {};
+  const { data: output } = describeSelection(route, components);
+  const hasId = route.path.endsWith('/{id}');
+  const inputs = [
+    ...(hasId ? [idParameter] : []),
+    ...(route.isList ? [parameters.Limit, parameters.Offset] : []),
+  ].map(({ name, schema: type, description }) => [name, { ...type, description }]);
+  const inputSchema = objectSchema(Object.fromEntries(inputs), { required: hasId ? ['id'] : [] });
+  return {
+    name: lowerFirst(nameOf(route)),
+    description: descriptionOf(route),
+    inputSchema,
+    outputSchema: objectSchema({ data: output }, { parts: components }),
+    annotations: route.isMutation ? writes : reads,
+    requestFor: (given) =>
+      problemWithArguments(given, inputSchema) ??
+      problemWithIntegers(route, given) ?? {
+        method: route.method,
+        target: targetOf(route, given),
+        content: route.body?.values,
+      },
+    resultOf({ status, body }) {
+      const { data, error = unreadable } = contentOf(body);
+      return status === 200 && data !== undefined
+        ? { content: { data }, error: undefined }
+        : { content: undefined, error: String(error) };
+    },
+  };
+}
+
+function descriptionOf({ description, missing }: Route): string {
+  return missing === undefined ? description : `${description} Fails with "${missing}" if there is none.`;
+}
+
+/**
+ * The route's error message for an argument that is no integer: written into the URL, some values would lead to another route.
+ * Integers that are out of bounds are left to the route.
+ */
+function problemWithIntegers({ path, isMutation, missing }: Route, { id, limit, offset }: Arguments) {
+  if (path.endsWith('/{id}') && !(Number.isInteger(id) && Number(id) >= 0))
+    return isMutation ? (missing ?? messages.notFound) : messages.invalidId;
+  if (limit != null && !Number.isInteger(limit)) return pageErrors.size('limit');
+  if (offset != null && !Number.isInteger(offset)) return pageErrors.offset;
+  return undefined;
+}
+
+const unreadable = 'The response of the upstream cannot be read';
+
+/** The envelope of a response. A response that comes from another service may have none. */
+function contentOf(body: Buffer): { readonly data?: unknown; readonly error?: unknown } {
+  const content = parseJson(body.toString());
+  return isRecord(content) ? content : {};
+}
+
+/** The target of the request, with the arguments in the path and the query. */
+function targetOf({ path }: Route, { id, ...others }: Arguments): string {
+  const query = Object.entries(others)
+    .filter(([, value]) => value !== undefined && value !== null)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('&');
+  const target = `${restPath}${path.replace('{id}', () => String(id))}`;
+  return query === '' ? target : `${target}?${query}`;
+}
+
+/** A tool that runs any query within the limits. */
+export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Tool {
+  const inputSchema = objectSchema(
+    {
+      query: { type: 'string', description: 'A GraphQL document. Only queries are run.' },
+      variables: { type: 'object', description: 'The values of its variables, by their names.' },
+      operationName: { type: 'string', description: 'Which of its operations is run, if it has several.' },
+    },
+    { required: ['query'] },
+  );
+  return {
+    name: 'graphqlQuery',
+    description:
+      "Runs a GraphQL query over the viewer's data, where no other tool gives what is needed. Read the schema first: the resource dovetail://schema.graphql. Lists are connections of at most 100 records.",
+    inputSchema,
+    annotations: reads,
+    requestFor: (given) =>
+      problemWithArguments(given, inputSchema) ??
+      problemWithQuery(given.query, MAX_TOKENS) ??
+      requestWith(given),
+    resultOf,
+  };
+}
+
+/** A tool for each operation of the file that has a description, and a name that is not taken, and is not about tokens. */
+export function persistedTools(
+  { operations }: Pick<PersistedFile, 'operations'>,
+  { mayWrite, taken }: { readonly mayWrite: boolean; readonly taken: ReadonlySet<string> },
+): Tool[] {
+  const tools = new Map<string, Tool>();
+  for (const [id, text] of operations) {
+    const document = parse(text);
+    const operation = getOperationAST(document);
+    const name = operation?.name?.value;
+    if (!operation?.description || name === undefined || taken.has(name) || tools.has(name)) continue;
+    if (readsTokens(document)) continue;
+    const isQuery = operation.operation === OperationTypeNode.QUERY;
+    if (!isQuery && !(mayWrite && operation.operation === OperationTypeNode.MUTATION)) continue;
+    const inputSchema = schemaOfVariables(operation);
+    tools.set(name, {
+      name,
+      description: operation.description.value,
+      inputSchema,
+      annotations: isQuery ? reads : { ...writes, idempotentHint: false },
+      requestFor: (variables) =>
+        problemWithArguments(variables, inputSchema) ?? requestWith({ documentId: id, variables }),
+      resultOf,
+    });
+  }
+  return [...tools.values()];
+}
+
+/**
+ * Why the document may not be run; undefined if it may. All its operations have to be queries, since `operationName` may choose
+ * any of them. None may read the account's tokens.
+ */
+function problemWithQuery(query: unknown, maxTokens: number): string | undefined {
+  if (typeof query !== 'string') return 'The argument query must be a string';
+  try {
+    const document = parse(query, { maxTokens, noLocation: true });
+    const { definitions } = document;
+    const isQuery = definitions.every(
+      (node) => node.kind !== Kind.OPERATION_DEFINITION || node.operation === OperationTypeNode.QUERY,
+    );
+    if (!isQuery) return messages.onlyQueries;
+    return readsTokens(document) ? messages.noTokens : undefined;
+  } catch (error) {
+    // The API reports errors of syntax by itself. A document that is too deep for this parser is rejected here: the parser of
+    // the API might read it.
+    return error instanceof GraphQLError ? undefined : 'The query is nested too deeply to be read';
+  }
+}
+
+const requestWith = (content: object): InnerRequest => ({ method: 'POST', target: '/graphql', content });
+
+function resultOf({ body }: HttpResponse): Result {
+  // The body of a response of this API.
+  const { data, errors } = JSON.parse(body.toString()) as ExecutionResult;
+  if (!errors) return { content: { data }, error: undefined };
+  const error = errors
+    .map(({ message, path }) => (path ? `${path.join('.')}: ${message}` : message))
+    .join('\n');
+  return { content: data == null ? undefined : { data }, error };
+}
+
+type Parts = Record<string, SchemaObject>;
+
+/** The JSON Schema of an operation's variables. */
+function schemaOfVariables(operation: OperationDefinitionNode): ObjectSchema {
+  const parts: Parts = {};
+  const properties: Record<string, object> = {};
+  const required: string[] = [];
+  for (const { variable, type: node, defaultValue, description } of operation.variableDefinitions ?? []) {
+    const type = typeFromAST(schema, node as Parameters<typeof typeFromAST>[1]) as
+      | GraphQLInputType
+      | undefined;
+    const name = variable.name.value;
+    properties[name] = {
+      // A type that only the schema of a subgraph has is not described.
+      ...(type && schemaOf(type, parts)),
+      ...(description && { description: description.value }),
+      ...(defaultValue && { default: valueFromASTUntyped(defaultValue) }),
+    };
+    if (isNonNullType(type) && !defaultValue) required.push(name);
+  }
+  return objectSchema(properties, { required, parts });
+}
+
+/** The schema allows no null: a value that is not required can be left out. */
+function schemaOf(type: GraphQLInputType, parts: Parts): Schema {
+  if (isNonNullType(type)) return schemaOf(type.ofType, parts);
+  if (isListType(type)) return { type: 'array', items: schemaOf(type.ofType, parts) };
+  const named = getNamedType(type);
+  if (isEnumType(named)) return { type: 'string', enum: named.getValues().map(({ name }) => name) };
+  if (!isInputObjectType(named)) return scalars[named.name] ?? {};
+  if (!parts[named.name]) {
+    // Added before its fields are described, since they may refer to it.
+    const part: SchemaObject = { type: 'object' };
+    parts[named.name] = part;
+    const fields = Object.values(named.getFields());
+    Object.assign(part, {
+      ...(named.description && { description: named.description }),
+      properties: Object.fromEntries(
+        fields.map(({ name, type: ofField, description }) => [
+          name,
+          { ...schemaOf(ofField, parts), ...(description && { description }) },
+        ]),
+      ),
+      required: fields
+        .filter(({ type: ofField, defaultValue }) => isNonNullType(ofField) && defaultValue === undefined)
+        .map(({ name }) => name),
+      additionalProperties: false,
+      ...(named.isOneOf && { minProperties: 1, maxProperties: 1 }),
+    });
+  }
+  return reference('schemas', named.name);
+}

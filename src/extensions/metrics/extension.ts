@@ -1,0 +1,46 @@
+/** Metrics for Prometheus, on a port of their own. */
+
+import cluster from 'node:cluster';
+import { findPort } from '../../cli/doctor/port.ts';
+import { integer, setting } from '../../config/setting.ts';
+import type { Extension } from '../../extensionPoints.ts';
+import { checkPort } from '../../http/port.ts';
+
+const settings = {
+  METRICS_PORT: setting(
+    'port of `/metrics` for Prometheus, on HOST; 0 picks a free one; no metrics unless set',
+    'an integer from 0 to 65535',
+    integer(0, 65535).optional(),
+  ),
+};
+
+export const metrics: Extension<typeof settings> = {
+  settings,
+
+  complain: ({ METRICS_PORT: port, PORT }) =>
+    port && port === PORT ? [`METRICS_PORT is ${port}, as PORT is, but takes a port of its own.`] : [],
+
+  checks: ({ HOST, METRICS_PORT: port }) =>
+    port === undefined ? [] : [['metrics port', () => findPort(HOST, 'METRICS_PORT', port)]],
+
+  async beforeStart({ HOST, METRICS_PORT: port }) {
+    if (port) await checkPort(HOST, 'METRICS_PORT', port);
+  },
+
+  async open(config, { database, ...parts }) {
+    if (config.METRICS_PORT === undefined) return undefined;
+    const { createMetrics, serveMetrics } = await import('./metrics.ts');
+    const created = createMetrics({ ...parts, pool: database.pool });
+    // Those of workers are served by the process that started them.
+    if (cluster.isWorker) return created;
+    const { url, close } = await serveMetrics(config, config.METRICS_PORT, created.print);
+    return { ...created, lines: [['Metrics', url]], close };
+  },
+
+  async openPrimary(config) {
+    if (config.METRICS_PORT === undefined) return undefined;
+    const { serveMetrics } = await import('./metrics.ts');
+    const { url, close } = await serveMetrics(config, config.METRICS_PORT);
+    return { lines: [['Metrics', url]], close };
+  },
+};

@@ -1,0 +1,62 @@
+/** `dovetail sync`: pulls an account from a service that speaks the REST interface, also while a gateway runs. */
+
+import { createMigrationReporter } from '../../../cli/database.ts';
+import { printJson, printTable, say } from '../../../cli/output.ts';
+import { joinDatabase } from '../../../database/database.ts';
+import { SetupError } from '../../../errors.ts';
+import { createUpstream, UpstreamError } from '../client/upstream.ts';
+import { countChanges, nextStep, type OnProgress, reportColumns, reportRows } from '../mirror/report.ts';
+import { sync } from '../mirror/sync.ts';
+import { readUpstreamConfig } from '../settings.ts';
+
+/** How often, in milliseconds, the progress of a long run is reported. */
+const reportInterval = 5_000;
+
+export interface SyncFlags {
+  readonly from?: string;
+  readonly full?: boolean;
+  readonly json?: true;
+}
+
+export async function runSync({ from, full = false, json }: SyncFlags): Promise<void> {
+  const config = readUpstreamConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
+  const { UPSTREAM_URL: base, UPSTREAM_TOKEN: token } = config;
+  if (base === undefined) throw new SetupError('Say where the account is, with --from or UPSTREAM_URL.');
+  if (token === undefined)
+    throw new SetupError(`UPSTREAM_TOKEN is not set: it takes the API token for ${base}.`);
+  const stop = new AbortController();
+  const interrupt = () => stop.abort();
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  const upstream = createUpstream({
+    base,
+    token,
+    onRetry: (reason, attempt, attempts) => say(`${reason}; trying again (${attempt} of ${attempts})`),
+  });
+  let reportedAt = performance.now();
+  const onProgress: OnProgress = (kind, fetched, expected) => {
+    if (performance.now() - reportedAt < reportInterval) return;
+    reportedAt = performance.now();
+    say(`${kind}: ${fetched}${expected ? ` of about ${expected}` : ''} so far`);
+  };
+  const database = await joinDatabase(config, createMigrationReporter(config));
+  try {
+    const report = await sync({ pool: database.pool, upstream, full, signal: stop.signal, onProgress });
+    if (!report) throw new SetupError('Another run is under way. Try again when it has ended.');
+    const { account, countsByKind, requests, notes } = report;
+    for (const note of notes) say(note);
+    if (json)
+      printJson({ username: account.username, requests, notes, records: Object.fromEntries(countsByKind) });
+    else printTable(['', ...reportColumns], reportRows(report));
+    const summary = countChanges(report) > 0 ? 'Done' : 'Nothing has changed';
+    say(`${summary}, with ${requests} requests.`);
+    say(`Next: ${nextStep(account, config)}`);
+  } catch (error) {
+    if (!stop.signal.aborted)
+      throw error instanceof UpstreamError ? new SetupError(error.message, { cause: error }) : error;
+    say('Interrupted. What was read is stored, and the next run goes on.');
+    process.exitCode = 130;
+  } finally {
+    await database.close();
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+  }
+}

@@ -1,0 +1,384 @@
+/**
+ * The HTTP client of a service with the REST interface. It waits when the service asks for it, retries failed requests, and
+ * validates each response.
+ */
+
+import pRetry from 'p-retry';
+import { z } from 'zod';
+import { errorText, systemCodeOf } from '../../../errors.ts';
+import { parseJson } from '../../../http/json.ts';
+import { type Budget, createBudget, longestPause, type Priority } from './budget.ts';
+
+export interface Upstream {
+  /** The base URL, which includes the version segment. */
+  readonly base: string;
+  /** How many requests were sent so far, repetitions included. */
+  requestCount(): number;
+  /**
+   * The `data` of the envelope that a path responds with.
+   * @throws {UpstreamRejection} for a rejected request, {Unauthorized} for a bad token, {UpstreamError} after the last attempt.
+   */
+  get(path: string, signal?: AbortSignal): Promise<unknown>;
+  post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown>;
+}
+
+/** Timeouts and pauses in milliseconds, and the number of retries. */
+export interface Timing {
+  /** For one response, from the request to the end of its body. */
+  readonly timeout: number;
+  /** How often a request is repeated before giving up. */
+  readonly retries: number;
+  /** Before the first repetition. It doubles each time, up to `maxDelay`, and varies at random. */
+  readonly delay: number;
+  readonly maxDelay: number;
+  /** The longest `Retry-After` to wait for. For requests of a waiting client, also the longest wait for the budget. */
+  readonly longestPause: number;
+}
+
+const defaultTiming: Timing = {
+  timeout: 15_000,
+  retries: 8,
+  delay: 500,
+  maxDelay: 30_000,
+  longestPause: 5 * 60_000,
+};
+
+/** The largest response, in bytes: a page of 100 sessions has less than a tenth of it. */
+const responseLimit = 4 * 1024 * 1024;
+
+/** As `get`, but undefined if the upstream does not have the operation or the record. */
+export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
+  try {
+    return await upstream.get(path, signal);
+  } catch (error) {
+    if (isNotOffered(error) || isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+const envelope = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(true), data: z.unknown() }),
+  z.object({ ok: z.literal(false), error: z.string() }),
+]);
+
+export interface UpstreamOptions {
+  readonly base: string;
+  readonly token: string;
+  readonly timing?: Partial<Timing>;
+  /** Limits the requests of the account. By default there is no limit. */
+  readonly budget?: Budget;
+  /** What the requests are for. */
+  readonly priority?: Priority;
+  /** Limits the concurrent requests of all accounts together. */
+  readonly inTurn?: (<T>(send: () => Promise<T>) => Promise<T>) | undefined;
+  /** Called for every response that rejects the token. */
+  readonly onUnauthorized?: (route: string) => void;
+  /** Called before each repetition: why, the number of the attempt, and how many there are at most. */
+  readonly onRetry?: (reason: string, attempt: number, attempts: number) => void;
+}
+
+/** Makes a text of the upstream safe to print. */
+type Quote = (text: string) => string;
+
+export function createUpstream(options: UpstreamOptions): Upstream {
+  const { base, token, budget = createBudget(0), priority = 'refresh', onRetry, onUnauthorized } = options;
+  const { inTurn = (send) => send() } = options;
+  const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
+  const quote = quoteWithout(token);
+  let sent = 0;
+
+  return {
+    base,
+    requestCount: () => sent,
+    get: (path, signal) => repeat(callOf(base, 'GET', path), signal),
+    post: (path, body, signal) => repeat(callOf(base, 'POST', path, JSON.stringify(body)), signal),
+  };
+
+  /** Calls again, at growing intervals, until the upstream is available. */
+  async function repeat(call: Call, signal?: AbortSignal): Promise<unknown> {
+    let isUncertain = false;
+    const attempt = async () => {
+      const wait = priority === 'demand' ? budget.delayFor(1) : 0;
+      if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
+      await budget.take(priority, signal);
+      return inTurn(() => send(call, signal));
+    };
+    try {
+      return await pRetry(attempt, {
+        retries,
+        minTimeout: delay,
+        maxTimeout: maxDelay,
+        randomize: true,
+        signal,
+        shouldRetry: ({ error }) => error instanceof Unavailable,
+        onFailedAttempt({ error, attemptNumber, retriesLeft }) {
+          isUncertain ||= error instanceof UpstreamError && error.mayHaveActed;
+          if (!(error instanceof Unavailable) || retriesLeft === 0) return;
+          onRetry?.(error.message, attemptNumber + 1, retries + 1);
+        },
+      });
+    } catch (error) {
+      if (error instanceof Unavailable)
+        error.message += `. Gave up after ${retries === 0 ? '1 attempt' : `${retries + 1} attempts`}.`;
+      // Any attempt may have been carried out.
+      if (error instanceof UpstreamError) error.mayHaveActed = isUncertain;
+      throw error;
+    }
+  }
+
+  async function send(call: Call, signal?: AbortSignal): Promise<unknown> {
+    const deadline = AbortSignal.timeout(timeout);
+    try {
+      sent++;
+      const init = initOf(call, token, signal ? AbortSignal.any([signal, deadline]) : deadline);
+      const response = await fetch(call.url, init);
+      const text = await readText(call, response);
+      rejectRedirect(call, response, quote);
+      if (response.status === 401) onUnauthorized?.(call.route);
+      const pause = isBusy(response) ? readRetryAfter(response.headers.get('Retry-After')) : 0;
+      if (pause > 0) budget.pauseFor(pause);
+      if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause, response.status);
+      return dataOf(call, response, text, quote);
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) signal?.throwIfAborted();
+      const failed = failureFrom(error, call, deadline.aborted ? timeout : undefined);
+      failed.mayHaveActed = mayHaveActed(error);
+      throw failed;
+    }
+  }
+}
+
+/** A request, as it is sent each time that it is tried. */
+const callOf = (root: string, method: 'GET' | 'POST', path: string, body?: string) => ({
+  method,
+  body,
+  url: new URL(root + path),
+  /** Its name in messages for the terminal, such as `GET /users/me`. */
+  name: `${method} ${path}`,
+  /** Its name in logs, without ids. */
+  route: routeOf(path),
+});
+
+type Call = ReturnType<typeof callOf>;
+
+/** The error as one of the upstream. @param timeout in milliseconds, if it has passed. */
+function failureFrom(error: unknown, call: Call, timeout: number | undefined): UpstreamError {
+  if (error instanceof UpstreamError) return error;
+  const [reason, failure] =
+    timeout === undefined
+      ? [networkReasonOf(error), 'cannot be reached']
+      : [`no response within ${timeout / 1000} s`, 'did not respond in time'];
+  return new Unavailable(`${call.name}: ${reason}`, failureOf(call, failure));
+}
+
+/** Whether a failed request may have been carried out: not if it was never sent, or was rejected. */
+function mayHaveActed(error: unknown): boolean {
+  if (!(error instanceof UpstreamError)) return !wasNotSent(error);
+  const { status = 500 } = error.failure;
+  return status >= 500 || (status < 400 && !(error instanceof UpstreamRejection));
+}
+
+/** @param failure as in `Failure`. */
+const failureOf = ({ method, route }: Call, failure: string): Failure => ({ failure, method, route });
+
+function initOf({ method, body }: Call, token: string, signal: AbortSignal): RequestInit {
+  const headers = { Accept: 'application/json', Authorization: `Bearer ${token}` };
+  const others = { method, redirect: 'manual', signal } as const;
+  if (body === undefined) return { headers, ...others };
+  return { headers: { ...headers, 'Content-Type': 'application/json' }, body, ...others };
+}
+
+/** Rejects redirects: the token must not be sent elsewhere, and no write repeated. */
+function rejectRedirect(call: Call, { status, headers }: Response, quote: Quote): void {
+  const location = headers.get('Location');
+  if (status < 300 || status > 399 || location === null) return;
+  const { origin, pathname } = new URL(location, call.url);
+  throw new UpstreamError(
+    `${call.name}: it redirects to ${quote(`${origin}${pathname}`)}, which is not followed`,
+    failureOf(call, 'redirects to where it is not followed'),
+  );
+}
+
+/** How long the upstream asks to wait, in milliseconds, an hour at most: in seconds, or by a date (RFC 9110, section 10.2.3). */
+export function readRetryAfter(header: string | null | undefined): number {
+  const text = header ?? '';
+  const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return wait > 0 ? Math.min(wait, longestPause) : 0;
+}
+
+/** @param wait in milliseconds. */
+function exhausted(call: Call, why: string, wait: number, status?: number): UpstreamBusy {
+  const seconds = Math.ceil(wait / 1000);
+  const message = `${call.name}: ${why} for ${seconds} s. Gave up: try again then.`;
+  const failure = { ...failureOf(call, `asks to wait for ${seconds} s`), ...(status && { status }) };
+  return new UpstreamBusy(message, failure, seconds);
+}
+
+/** Whether a later attempt may succeed: the upstream is overloaded, too slow or broken. */
+export const isBusy = ({ status }: Pick<Response, 'status'>) =>
+  status === 429 || status === 408 || status >= 500;
+
+/** @throws {UpstreamError} of the class for the meaning of a response without data. */
+function dataOf(call: Call, response: Response, text: string, quote: Quote): unknown {
+  const { name } = call;
+  const { status } = response;
+  const failure = { ...failureOf(call, `responded with ${status}`), status };
+  // The body does not matter: the status is clear.
+  if (status === 401) {
+    const message = `${name}: the upstream does not accept the token`;
+    throw new Unauthorized(message, { ...failure, failure: 'rejected the token' });
+  }
+  if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`, failure);
+  const content = envelope.safeParse(parseJson(text)).data;
+  if (content?.ok === true && status < 300) return content.data;
+  if (content?.ok === false) {
+    const { error } = content;
+    throw new UpstreamRejection(`${name}: it responded with ${status} ${quote(error)}`, failure, error);
+  }
+  if (status === 404) throw new UpstreamRejection(notTheBase(call), failure, undefined);
+  if (status >= 400) throw new UpstreamRejection(`${name}: it responded with ${status}`, failure, undefined);
+  throw new Unavailable(`${name}: it responded with ${status} without the interface's envelope`, failure);
+}
+
+/** The message about a 404 without the envelope of the interface. */
+const notTheBase = ({ url: { origin, pathname, search } }: Call) =>
+  `${origin}${pathname}${search && '?…'} responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`;
+
+/** @throws {UpstreamError} for a body over the limit. */
+async function readText(call: Call, response: Response): Promise<string> {
+  const body = await readResponseBody(response.body ?? []);
+  if (body) return body.toString();
+  throw new UpstreamError(
+    `${call.name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`,
+    failureOf(call, incomprehensible),
+  );
+}
+
+/** The whole body of a response; undefined for a body over the limit, whose rest is not read. */
+export async function readResponseBody(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > responseLimit) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Quotes texts: short, without control characters, and without the token, which an upstream may repeat. */
+const quoteWithout =
+  (token: string): Quote =>
+  (text) =>
+    JSON.stringify(text.replaceAll(token, '***').slice(0, 200).replace(/\p{C}/gu, ' '));
+
+/** `fetch` reports only that it failed. The reason is in the cause. */
+const networkReasonOf = (error: unknown) =>
+  errorText(error instanceof Error && error.cause instanceof Error ? error.cause : error);
+
+/** The part of a failure that logs and metrics may show: no ids, no names, and no text of the upstream. */
+interface Failure {
+  /** A predicate whose subject is the upstream, such as `cannot be reached`. */
+  readonly failure: string;
+  readonly method?: string;
+  /** Its path without ids and without a query, such as `/dtt/{id}`. */
+  readonly route?: string;
+  readonly status?: number;
+}
+
+/** The upstream cannot be used. The message is only for the terminal of the operator. */
+export class UpstreamError extends Error {
+  readonly failure: Failure;
+  /** Whether the upstream may have carried out the request, although it did not confirm it. */
+  mayHaveActed = false;
+
+  constructor(message: string, failure: Failure) {
+    super(message);
+    this.name = new.target.name;
+    this.failure = failure;
+  }
+}
+
+/** The failure of a response that makes no sense. */
+const incomprehensible = 'responded with what cannot be understood';
+
+/** A path without ids and without a query. */
+export function routeOf(path: string): string {
+  return path.replace(/\?.*/, '').replace(/\/\d+(?=\/|$)/g, '/{id}');
+}
+
+/** The error for a response that makes no sense. The reason is for the terminal only. */
+export const unreadable = (path: string, reason: string) =>
+  new UpstreamError(`GET ${path}: ${reason}`, {
+    failure: incomprehensible,
+    method: 'GET',
+    route: routeOf(path),
+  });
+
+/** The token is not accepted: no further request makes sense. */
+export class Unauthorized extends UpstreamError {}
+
+/** The token opens another account than it did. */
+export class AnotherAccount extends UpstreamError {}
+
+/** The upstream is away, busy or broken for now. */
+export class Unavailable extends UpstreamError {}
+
+/** No more requests may be sent for now, by the upstream or by the budget. */
+export class UpstreamBusy extends UpstreamError {
+  /** In seconds from now. */
+  readonly retryAfter: number;
+
+  constructor(message: string, failure: Failure, retryAfter: number) {
+    super(message, failure);
+    this.retryAfter = retryAfter;
+  }
+}
+
+/** The upstream understood the request, and rejected it. */
+export class UpstreamRejection extends UpstreamError {
+  readonly status: number;
+  /** The message of the interface's error envelope, if the response was one. */
+  readonly said: string | undefined;
+
+  constructor(message: string, failure: Failure & { readonly status: number }, said: string | undefined) {
+    super(message, failure);
+    this.status = failure.status;
+    this.said = said;
+  }
+}
+
+/** Whether the upstream says that the record does not exist. The interface does not state the status. */
+export function isMissing(error: unknown): error is UpstreamRejection {
+  if (!(error instanceof UpstreamRejection) || error.said === undefined) return false;
+  return error.status === 404 || /not found/i.test(error.said);
+}
+
+/** Whether the interface itself forbids the token something. A 403 without its envelope may come from a proxy. */
+export const isForbidden = (error: unknown): error is UpstreamRejection =>
+  error instanceof UpstreamRejection && error.status === 403 && error.said !== undefined;
+
+/** Whether the upstream lacks the operation, at least for this account. It may read the last word of the path as an id. */
+export function isNotOffered(error: unknown): error is UpstreamRejection {
+  if (!(error instanceof UpstreamRejection)) return false;
+  return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID' || isForbidden(error);
+}
+
+/** Codes of system errors with which no connection is made. */
+const unconnected = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** Whether no connection was made for a request, by the error of `node:http`: then the upstream has done nothing. */
+export const isUnconnected = (error: unknown): boolean => unconnected.has(systemCodeOf(error) ?? '');
+
+/** Whether a request failed before it was sent, by the error of `fetch`. */
+const wasNotSent = (error: unknown): boolean =>
+  isUnconnected(error instanceof Error ? error.cause : undefined);

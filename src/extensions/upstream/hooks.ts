@@ -1,0 +1,89 @@
+/** What a gateway in front of an upstream does at each point: the proxy handles REST, and the mirror delays and completes GraphQL. */
+
+import type { ForeignTokens, GatewayParts, Hooks, Metric } from '../../extensionPoints.ts';
+import { httpErrors } from '../../http/errorResponse.ts';
+import type { UpstreamTokens } from './client/tokens.ts';
+import { messages } from './messages.ts';
+import { longestActivation } from './mirror/activation.ts';
+import { type MirrorService, type MirrorServiceOptions, openMirrorService } from './mirror/service.ts';
+import { createProxy } from './proxy/proxy.ts';
+import type { UpstreamConfig } from './settings.ts';
+
+/** @param options those that tests set. */
+export async function openUpstream(
+  config: UpstreamConfig,
+  gateway: Pick<GatewayParts, 'database' | 'feed' | 'responseCache' | 'logger'>,
+  options: Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle' | 'tokenMaxAge'> = {},
+): Promise<Hooks | undefined> {
+  const { database, feed, responseCache, logger } = gateway;
+  const { pool, sql } = database;
+  const onChanged = responseCache.invalidate;
+  const mirror = await openMirrorService(config, { pool, sql, feed, logger, onChanged, ...options });
+  return mirror && hooksOf(mirror, config, gateway);
+}
+
+export function hooksOf(
+  mirror: MirrorService,
+  { UPSTREAM_INTERVAL, RESPONSE_CACHE_MB }: Pick<UpstreamConfig, 'UPSTREAM_INTERVAL' | 'RESPONSE_CACHE_MB'>,
+  { feed }: Pick<GatewayParts, 'feed'>,
+): Hooks {
+  const { forwarding, tokens } = mirror;
+  return {
+    ...(tokens && { tokens: tokensOf(tokens, mirror) }),
+    ...(forwarding && {
+      handleRest: createProxy({
+        accounts: forwarding,
+        feed,
+        lifetime: UPSTREAM_INTERVAL,
+        // The response cache has the other half of the memory, for GraphQL.
+        maxBytes: (RESPONSE_CACHE_MB / 2) * 1024 * 1024,
+      }),
+    }),
+    elsewhere: mirror.upstream,
+    longest: longestActivation,
+    // What is forwarded is not read from the mirror.
+    beforeRead: (exchange, viewer) =>
+      exchange.endpoint === 'rest' && forwarding ? undefined : mirror.waitUntilFresh(exchange, viewer),
+    changed(viewerId, isUnheard) {
+      if (isUnheard) mirror.noteChange(viewerId);
+    },
+    readyLine: () => `upstream: ${mirror.status()}`,
+    metrics: metricsOf(mirror),
+    close: mirror.close,
+  };
+}
+
+const errors = {
+  upstreamAway: { code: 'SERVICE_UNAVAILABLE', message: messages.upstreamUnreachable },
+  tooManyRequests: httpErrors.tooManyRequests,
+} as const;
+
+const tokensOf = (tokens: UpstreamTokens, { recheck }: Pick<MirrorService, 'recheck'>): ForeignTokens => ({
+  known: tokens.known,
+  async authenticate(authorization, address) {
+    const found = await tokens.authenticate(authorization, address);
+    return 'viewer' in found ? found : { error: errors[found.error], retryAfter: found.retryAfter };
+  },
+  recheck,
+  maxAge: tokens.maxAge,
+});
+
+export function metricsOf({ figures }: Pick<MirrorService, 'figures'>): readonly Metric[] {
+  return [
+    {
+      name: 'mirror_accounts',
+      help: 'Accounts of the upstream that are looked after',
+      read: () => figures().accounts,
+    },
+    {
+      name: 'mirror_records_skipped',
+      help: 'Records of these accounts that the upstream has and the mirror leaves out',
+      read: () => figures().skipped,
+    },
+    {
+      name: 'upstream_requests_total',
+      help: 'Requests that the upstream got about accounts',
+      read: () => figures().requests,
+    },
+  ];
+}

@@ -1,0 +1,100 @@
+/** Activates a template of a mirrored account: first upstream, then in the mirror. */
+
+import type { GraphQLError } from 'graphql';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { Viewer } from '../../../auth/viewer.ts';
+import { clientError, messages } from '../../../errors.ts';
+import type { AccountElsewhere } from '../../../schema/context.ts';
+import { isMissing, Unavailable, type Upstream, UpstreamBusy, UpstreamError } from '../client/upstream.ts';
+import { messages as upstreamMessages } from '../messages.ts';
+
+/** The longest that an activation takes, in milliseconds. The account may have to be read first. */
+export const longestActivation = 50_000;
+
+/** The body of a success. It may leave out whether the type changed. */
+const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
+
+interface ActivationOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  /**
+   * The viewer's account; undefined if it is not mirrored. Its upstream is a client that only this activation uses; undefined if no
+   * token can be used there. `refresh` reads the account again, and returns whether that succeeded soon.
+   */
+  accountOf(
+    viewer: Viewer,
+  ): Promise<{ upstream: Upstream | undefined; refresh(): Promise<boolean | undefined> } | undefined>;
+  /** Called if the upstream may have activated a template of the viewer's account. */
+  onActivated(viewer: Viewer): Promise<unknown>;
+  /** The error if no token can be used: no client has sent one, or the upstream rejects that of the settings. */
+  readonly unreachable: GraphQLError;
+}
+
+/**
+ * Other activations may run at the same time, in any gateway. So the templates are read again after each, before GraphQL shows
+ * them. Then the mirror and the upstream have the same active template.
+ */
+export function createActivation(options: ActivationOptions): AccountElsewhere['activate'] {
+  const { pool, logger, accountOf, onActivated, unreachable } = options;
+  return async (viewer, templateId, activateHere) => {
+    const found = await accountOf(viewer);
+    if (!found) return undefined;
+    if (!found.upstream) throw unreachable;
+    // The template may be newer than the last refresh.
+    if (!(await isOwn(pool, templateId, viewer.id))) {
+      if (!(await found.refresh())) throw clientError('BAD_GATEWAY', upstreamMessages.upstreamAway);
+      if (!(await isOwn(pool, templateId, viewer.id))) throw notOwned();
+    }
+    const scheduleTypeChanged = await activateThere(found.upstream, viewer, templateId);
+    try {
+      return { here: await activateHere(), scheduleTypeChanged };
+    } finally {
+      await onActivated(viewer);
+    }
+  };
+
+  /** Activates upstream. Returns whether the schedule type has changed, or may have. */
+  async function activateThere(upstream: Upstream, viewer: Viewer, templateId: number): Promise<boolean> {
+    try {
+      // The count is of this activation only: nothing else uses the client.
+      const before = upstream.requestCount();
+      const response = await upstream
+        .post(`/dtt/templates/${templateId}`, { isActive: true })
+        .catch(async (error: unknown) => {
+          if (error instanceof UpstreamError && error.mayHaveActed) await onActivated(viewer);
+          throw error;
+        });
+      const { scheduleTypeChanged } = activated.parse(response);
+      const isRepeated = upstream.requestCount() - before > 1;
+      // The response is that of the last attempt, but an earlier attempt may have changed the type. The interface has only true and
+      // false, and a wrong true only makes a client look once more.
+      return scheduleTypeChanged || isRepeated;
+    } catch (error) {
+      if (isMissing(error)) throw notOwned();
+      if (error instanceof UpstreamBusy) {
+        const { retryAfter } = error;
+        throw clientError('SERVICE_UNAVAILABLE', upstreamMessages.upstreamBusy, { retryAfter });
+      }
+      if (!(error instanceof UpstreamError)) throw error;
+      logger.warn(error.failure, 'activation failed');
+      const away = error instanceof Unavailable;
+      throw clientError(
+        'BAD_GATEWAY',
+        away ? upstreamMessages.upstreamAway : upstreamMessages.upstreamUnusable,
+      );
+    }
+  }
+}
+
+/** Whether the template is here as one of the account's own: no other can be activated. */
+async function isOwn(pool: pg.Pool, templateId: number, accountId: number): Promise<boolean> {
+  const { rowCount } = await pool.query('SELECT FROM "DttTemplate" WHERE id = $1 AND "ownerId" = $2', [
+    templateId,
+    accountId,
+  ]);
+  return rowCount === 1;
+}
+
+const notOwned = () => clientError('NOT_FOUND', messages.templateNotOwned);

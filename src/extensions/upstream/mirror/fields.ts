@@ -1,0 +1,84 @@
+/**
+ * Schemas of the fields of records: values that an upstream may send and PostgreSQL can store. A value that makes no sense, such as
+ * a negative distance, becomes null.
+ */
+
+import { z } from 'zod';
+import { isText } from '../../../database/reader/statement.ts';
+import { isoInstant } from '../../../schema/isoInstant.ts';
+
+/** Accepts a number that is written as text, such as "12". */
+export const numeric = <S extends z.ZodType>(schema: S) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value),
+    schema,
+  );
+
+/** Accepts a number in place of text, unless it is so large that JSON may have lost digits. */
+const textual = <S extends z.ZodType>(schema: S) =>
+  z.preprocess(
+    (value) =>
+      typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? String(value) : value,
+    schema,
+  );
+
+export const int = numeric(z.int32());
+
+/** Ids of the REST interface start at 1. */
+export const recordId = numeric(z.int32().min(1));
+
+export const number = numeric(z.number());
+
+/** Text that PostgreSQL can store. */
+const storable = z.string().max(10_000).refine(isText, 'has characters that cannot be stored');
+
+export const text = textual(storable);
+
+/** Text that is short enough for an index, such as an identifier. */
+export const name = textual(storable.max(255));
+
+/** The name of a user. */
+export const username = textual(storable.max(255).regex(/\S/, 'is blank'));
+
+/** An instant whose year has four digits in UTC. An offset may move it out of that range. */
+export const instant = isoInstant
+  .refine((value) => {
+    const year = new Date(value).getUTCFullYear();
+    return year >= 1000 && year <= 9999;
+  }, 'is not between the years 1000 and 9999')
+  .transform((value) => new Date(value).toISOString());
+
+const unless =
+  <Value>(makesSense: (value: Value) => boolean) =>
+  (value: Value | null | undefined) =>
+    value == null || makesSense(value) ? value : null;
+
+/** In seconds. */
+export const duration = int.transform((value) => Math.max(value, 0));
+
+/** Makes a title for a record whose title is blank. @param kind the name of its kind. */
+export const withTitle = <Row extends { readonly id: number; readonly name: string }>(
+  kind: string,
+  row: Row,
+) => (/\S/.test(row.name) ? row : { ...row, name: `${kind} ${row.id}` });
+
+const notNegative = unless((value: number) => value >= 0);
+
+/** A number of seconds, repetitions and the like. */
+export const count = int.nullish().transform(notNegative);
+
+/** A measure that is never below 0, such as a distance. */
+export const amount = number.nullish().transform(notNegative);
+
+export const percent = number.nullish().transform(unless((value) => value >= 0 && value <= 100));
+
+/** A MAC address, normalised to upper case with colons. */
+export const macAddress = name.nullish().transform((value) => {
+  if (value == null) return value;
+  const digits = value.replace(/[-:.\s]/g, '').toUpperCase();
+  if (!/^[0-9A-F]{12}$/.test(digits)) return null;
+  return digits.replace(/..(?!$)/g, '$&:');
+});
+
+/** The segments of a template or session. */
+export const segments = <S extends z.ZodType>(segment: S) => z.array(segment).max(1000);

@@ -1,0 +1,97 @@
+/** Delays a request until the viewer's account has been read, and is as fresh as the request needs it. */
+
+import { resultWithin } from '../../../database/waiting.ts';
+import { errorResponse } from '../../../http/errorResponse.ts';
+import type { Exchange } from '../../../http/exchange.ts';
+import type { HttpResponse } from '../../../http/response.ts';
+import { messages as upstreamMessages } from '../messages.ts';
+import type { MirroredAccount } from './mirroredAccount.ts';
+
+/** How long, in milliseconds, a request waits at most. */
+export interface WaitLimits {
+  /** Until its account is here for the first time. */
+  readonly arrival: number;
+  /** Until the account is as fresh as the request wants it. */
+  readonly freshness: number;
+  /** Until an account that was unused for a while is fresh again. */
+  readonly awakening: number;
+  /** Until the upstream responds to a request that is forwarded. */
+  readonly forwarding: number;
+  /** Until all gateways have been told of a write, before the response to it is sent. */
+  readonly announcement: number;
+}
+
+/** The parts of an account that this module uses. */
+type WaitedFor = Pick<
+  MirroredAccount,
+  'freshness' | 'budget' | 'progress' | 'isUnreachable' | 'touch' | 'arrival' | 'refresh'
+>;
+
+/** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again, undefined otherwise. */
+export async function waitUntilFresh(
+  exchange: Exchange,
+  account: WaitedFor,
+  waits: WaitLimits,
+): Promise<HttpResponse | undefined> {
+  const { freshness } = account;
+  if (freshness.refreshedAt !== undefined) await makeFresh(exchange, account, waits);
+  if (freshness.refreshedAt === undefined) {
+    const response = await awaitArrival(exchange, account, waits.arrival);
+    if (response) return response;
+  }
+  if (freshness.isOutdated) return askAgain(exchange, upstreamMessages.accountOutdated);
+  exchange.headers.Age = String(Math.floor(freshness.age / 1_000));
+  return undefined;
+}
+
+/** How many requests a refresh takes at least. */
+const requestsOfRefresh = 8;
+
+/** In seconds. */
+const retryAfter = 5;
+
+/**
+ * Waits until an account that is here is as fresh as the request asks for. If the budget or the upstream does not allow a
+ * refresh, the request goes on: `Age` says how old the response is (RFC 9111, section 5.1).
+ */
+async function makeFresh(exchange: Exchange, account: WaitedFor, longest: WaitLimits): Promise<void> {
+  const awakening = account.touch();
+  if (awakening) await resultWithin(longest.awakening, awakening);
+  const { freshness } = account;
+  const oldest = freshnessOf(exchange.request.headers['cache-control']) ?? Number.POSITIVE_INFINITY;
+  if (!freshness.isOutdated && freshness.age <= oldest) return;
+  const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
+  if (isAllowed && !account.isUnreachable)
+    await resultWithin(longest.freshness, account.refresh(performance.now() - oldest));
+}
+
+/** Waits for the first read of an account. Returns a response if the client has to ask again. */
+async function awaitArrival(
+  exchange: Exchange,
+  account: WaitedFor,
+  longest: number,
+): Promise<HttpResponse | undefined> {
+  const arriving = account.touch() ?? account.arrival();
+  if (arriving) await resultWithin(longest, arriving);
+  if (account.freshness.refreshedAt !== undefined) return undefined;
+  const message = account.isUnreachable
+    ? upstreamMessages.accountUnread
+    : `${upstreamMessages.accountArriving}: ${account.progress()} records so far`;
+  return askAgain(exchange, message);
+}
+
+function askAgain(exchange: Exchange, message: string): HttpResponse {
+  const headers = { 'Retry-After': String(retryAfter) };
+  return errorResponse(exchange.endpoint, { code: 'SERVICE_UNAVAILABLE', message }, headers);
+}
+
+/**
+ * The maximum age, in milliseconds, of a response by the `Cache-Control` of the request (RFC 9111, section 5.2.1); undefined
+ * if it has none.
+ */
+export function freshnessOf(header: string | undefined): number | undefined {
+  if (header === undefined) return undefined;
+  if (/(^|,)\s*no-cache\s*(,|$)/i.test(header)) return 0;
+  const seconds = header.match(/(?:^|,)\s*max-age\s*=\s*"?(\d+)"?\s*(?:,|$)/i)?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1_000;
+}

@@ -1,0 +1,279 @@
+/**
+ * Reads the lists of an account, part by part: writes new and changed records, and removes missing ones. Details that a list leaves out
+ * are then pending: details.ts reads them.
+ */
+
+import { z } from 'zod';
+import { getOptional, isNotOffered } from '../client/upstream.ts';
+import {
+  areSessionsComplete,
+  noteSessions,
+  readActive,
+  readIds,
+  readSessionsDownTo,
+  setActiveLockTemplate,
+  setActiveTemplate,
+} from './accountRows.ts';
+import { recordId } from './fields.ts';
+import { endsRun, fetchRecord, firstIssue, type Item, readPages } from './list.ts';
+import { writeUser } from './mirror.ts';
+import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
+import { addWriteCounts } from './report.ts';
+import { findDiffering, type Kind, type MirrorRecord, type Row } from './rows.ts';
+import type { Run } from './run.ts';
+import { isAboutData, removeRecords, writeRecords } from './writer.ts';
+
+interface PullOptions {
+  /** How many records there may be in the end. */
+  readonly expected?: number | undefined;
+  /** Called for every record of the list that can be read. */
+  onListed?(record: MirrorRecord): void;
+  /** Called with the number of new and changed records of a page, before they are written. Returns whether to read no further. */
+  onPage?(news: number): Promise<boolean>;
+}
+
+/**
+ * Pulls the list of a kind, and removes records that are gone from it.
+ * @returns false if more records may be gone than were checked.
+ * @throws {UpstreamError} when the list cannot be read. The pages before are in the mirror then.
+ */
+async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promise<boolean> {
+  const { pool, account, upstream, signal, report, onProgress } = run;
+  const counts = report.countsOf(kind.name);
+  const listed = new Set<number>();
+  let lowest: readonly Item[] | undefined;
+  try {
+    // Only templates are shared with other accounts, whose runs may write them from here on.
+    const templates = kind.table === 'DttTemplate' ? await readHeld(pool, kind, account.id, []) : undefined;
+    for await (const { items, isLast } of readPages(upstream, kind.list, signal, !kind.isOptional)) {
+      for (const { id } of items) if (id !== undefined) listed.add(id);
+      const records = readPage(run, kind, items);
+      for (const record of records) options.onListed?.(record);
+      const held = templates ?? (await readHeld(pool, kind, account.id, idsOf(records)));
+      const news = await findNews(run, kind, records, held);
+      counts.fetched += records.length;
+      counts.unchanged += records.length - news.length;
+      onProgress?.(kind.name, counts.fetched, options.expected);
+      if (await options.onPage?.(news.length)) {
+        lowest = isLast ? [] : items;
+        break;
+      }
+      await write(run, kind, news, held);
+    }
+  } catch (error) {
+    if (!kind.isOptional || listed.size > 0 || !isNotOffered(error)) throw error;
+    report.notes.push(`GET ${kind.list} is not offered: it responded with ${error.status}.`);
+    return true;
+  }
+  return removeMissing(run, kind, listed, lowest);
+}
+
+/** Reads the items of a page. */
+function readPage({ report }: Run, kind: Kind, items: readonly Item[]): MirrorRecord[] {
+  return items.flatMap(({ id, item }) => {
+    const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
+    if (record) return [record];
+    const which = id === undefined ? 'a record' : `record ${id}`;
+    report.skip(kind.name, `${kind.list}, ${which}`, firstIssue(error));
+    return [];
+  });
+}
+
+/** Returns the records that are new or changed. A full run marks the details of all others as pending. */
+async function findNews(
+  { pool, account, full, transaction }: Run,
+  kind: Kind,
+  records: readonly MirrorRecord[],
+  held: ReadonlyMap<number, Row>,
+): Promise<readonly MirrorRecord[]> {
+  if (kind.summary) {
+    const isSame = (record: MirrorRecord) => isUnchanged(held.get(record.row.id), record, account.id);
+    if (full) await transaction((client) => notePending(client, kind, idsOf(records.filter(isSame))));
+    return records.filter((record) => !isSame(record));
+  }
+  try {
+    const differing = await findDiffering(pool, kind, records);
+    return records.filter(({ row }) => differing.has(row.id));
+  } catch (error) {
+    // Writing them one by one finds the value that the database rejects.
+    if (isAboutData(error)) return records;
+    throw error;
+  }
+}
+
+async function write(
+  { account, transaction, confirm, report }: Run,
+  kind: Kind,
+  records: readonly MirrorRecord[],
+  asked?: HeldRecords,
+): Promise<void> {
+  if (records.length === 0) return;
+  if (kind.summary) await confirm();
+  const written = await writeRecords(transaction, {
+    kind,
+    records,
+    accountId: account.id,
+    onRejected: ({ row }, why) => report.skip(kind.name, `${kind.list}, record ${row.id}`, why),
+    asked,
+  });
+  addWriteCounts(report.countsOf(kind.name), written);
+}
+
+const idsOf = (records: readonly MirrorRecord[]) => records.map(({ row }) => row.id);
+
+/** How many records that are missing from a list are fetched in one run. */
+const maxMissing = 100;
+
+/**
+ * Removes the records that are missing from a list and cannot be fetched by id: a list that changes while it is read can hide one.
+ * @param listed the ids that the list has.
+ * @param lowest set if reading has stopped at a page without news: that page, or empty if it was the last. Then only sessions down to
+ * that page are checked, up to the first that still exists. The list may have another order or leave some out, and checking
+ * all of them at every run would take too many requests.
+ * @returns whether all were checked. If a fault cuts the list short, that takes more requests than an upstream allows.
+ */
+async function removeMissing(
+  run: Run,
+  kind: Kind,
+  listed: ReadonlySet<number>,
+  lowest?: readonly Item[],
+): Promise<boolean> {
+  const { pool, transaction, account, full, confirm, report } = run;
+  const ids = lowest
+    ? await readSessionsDownTo(
+        pool,
+        account.id,
+        lowest.flatMap(({ id }) => id ?? []),
+      )
+    : await readIds(pool, kind, account.id);
+  const missing = ids.filter((id) => !listed.has(id));
+  const checked = full ? missing : missing.slice(0, maxMissing);
+  const gone: number[] = [];
+  for (const id of checked) {
+    if (await confirmGone(run, kind, id)) gone.push(id);
+    else if (lowest) break;
+  }
+  if (gone.length > 0) {
+    await confirm();
+    await transaction((client) => removeRecords(client, kind, gone, account.id));
+  }
+  report.countsOf(kind.name).gone += gone.length;
+  return checked.length === missing.length;
+}
+
+/**
+ * Fetches a record, and returns whether it is gone. One that cannot be read is not known to be, and is noted in the report, or is
+ * left to the next run.
+ */
+async function confirmGone({ upstream, signal, report }: Run, kind: Kind, id: number): Promise<boolean> {
+  try {
+    const record = await fetchRecord(upstream, kind, id, signal);
+    if (typeof record === 'string') report.skip(kind.name, `${kind.list}/${id}`, record);
+    return record === undefined;
+  } catch (error) {
+    if (endsRun(error)) throw error;
+    return false;
+  }
+}
+
+/** The parts of an account, in the order in which their lists are read: records that others refer to come first. */
+export const allParts = [
+  'user',
+  'dttDevices',
+  'dttTemplates',
+  'lkbxDevices',
+  'locks',
+  'ossmDevices',
+  'dttSessions',
+] as const;
+
+export type Part = (typeof allParts)[number];
+
+/**
+ * Pulls lists, and marks the details of records that are new or changed as pending.
+ * @throws {UpstreamError} when the upstream cannot be used, {LeaseTakenOver} when another run has taken over.
+ */
+export async function pullLists(run: Run, parts: readonly Part[]): Promise<void> {
+  for (const part of allParts) if (parts.includes(part)) await pullPart[part](run);
+}
+
+const pullPart: Readonly<Record<Part, (run: Run) => Promise<unknown>>> = {
+  user: pullUser,
+  dttDevices: (run) => pullKind(run, run.kinds.dttDevices),
+  dttTemplates: pullTemplates,
+  lkbxDevices: (run) => pullKind(run, run.kinds.lkbxDevices),
+  locks: pullLocks,
+  ossmDevices: (run) => pullKind(run, run.kinds.ossmDevices),
+  dttSessions: pullSessions,
+};
+
+async function pullUser({ account, isNew, transaction, report }: Run): Promise<void> {
+  const counts = report.countsOf('user');
+  addWriteCounts(counts, await transaction((client) => writeUser(client, account, isNew)));
+  counts.fetched++;
+}
+
+/** Pulls templates, and finds the active one. */
+async function pullTemplates(run: Run): Promise<void> {
+  const { pool, account, transaction, confirm, report } = run;
+  const { version } = await readActive(pool, account.id);
+  const active = new Set<number>();
+  await pullKind(run, run.kinds.dttTemplates, {
+    onListed({ row, isActive }) {
+      if (isActive) active.add(row.id);
+    },
+  });
+  const [id = null, ...others] = active;
+  // Two are active only if one was activated while the list was read, and a skipped record may be active as well. Then only the next
+  // run can tell.
+  const isKnown =
+    others.length === 0 && (id !== null || report.countsOf(run.kinds.dttTemplates.name).skipped === 0);
+  if (isKnown && (await readActive(pool, account.id)).id !== id) {
+    await confirm();
+    await setActiveTemplate(transaction, account.id, id, version);
+  }
+}
+
+/** Pulls lock templates and sessions, and finds the template of the active session. */
+async function pullLocks(run: Run): Promise<void> {
+  const { account, kinds, transaction } = run;
+  const template = await readActiveLockTemplate(run);
+  await pullKind(run, kinds.lockTemplates);
+  await pullKind(run, kinds.lockSessions);
+  // The response does not name the session, and another one may have been started since: the template has to be the same as before.
+  if (!template || (template.id !== null && template.id !== (await readActiveLockTemplate(run))?.id)) return;
+  await setActiveLockTemplate(transaction, account.id, template.id);
+}
+
+/**
+ * The template that the active lock session was started from. Its id is null if there is none; the result is undefined if the upstream
+ * does not tell.
+ */
+async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: number | null } | undefined> {
+  const response = await getOptional(upstream, '/lkbx/templates/active', signal);
+  return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
+}
+
+/**
+ * Pulls sessions, newest first. Reading stops at a page that has nothing new, if the mirror is known to have all older sessions:
+ * after a run that was cut off, some older ones may be missing.
+ */
+async function pullSessions(run: Run): Promise<void> {
+  const { pool, account, transaction, full, confirm, kinds, mark } = run;
+  let isComplete = await areSessionsComplete(pool, account.id);
+  const mayStop = isComplete && !full;
+  const areAllChecked = await pullKind(run, kinds.dttSessions, {
+    expected: account.dttTotalSessions ?? undefined,
+    async onPage(news) {
+      if (news === 0) return mayStop;
+      if (isComplete) await noteSessions(transaction, account.id, false);
+      isComplete = false;
+      return false;
+    },
+  });
+  // Also if some records were skipped: otherwise every run would read the whole list.
+  if (!isComplete && areAllChecked) {
+    await confirm();
+    await noteSessions(transaction, account.id, true, mark);
+  }
+}

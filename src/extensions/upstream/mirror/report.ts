@@ -1,0 +1,90 @@
+/** The report of a run: counts by kinds of records, and notes. */
+
+import { requiredTier } from '../../../auth/tokens.ts';
+import { commandLine, shellWord } from '../../../config/config.ts';
+import type { Account } from './account.ts';
+
+/** Numbers of records that were written. */
+export interface WriteCounts {
+  created: number;
+  updated: number;
+  unchanged: number;
+}
+
+/** Numbers of records that were read and written. */
+export interface RecordCounts extends WriteCounts {
+  fetched: number;
+  gone: number;
+  skipped: number;
+}
+
+/** What a run has done. */
+export interface SyncReport {
+  readonly account: Account;
+  /** When all lists were last read, as in `StoredFreshness`. */
+  readonly refreshedAt: number | undefined;
+  /** How many requests the run took. */
+  readonly requests: number;
+  readonly countsByKind: ReadonlyMap<string, RecordCounts>;
+  /** What was left out, and why. */
+  readonly notes: readonly string[];
+}
+
+export const noneWritten: Readonly<WriteCounts> = { created: 0, updated: 0, unchanged: 0 };
+
+export function addWriteCounts(total: WriteCounts, { created, updated, unchanged }: WriteCounts): void {
+  total.created += created;
+  total.updated += updated;
+  total.unchanged += unchanged;
+}
+
+/** Called with the progress of a run. @param expected how many records there may be in the end, if that is known. */
+export type OnProgress = (kind: string, fetched: number, expected?: number) => void;
+
+/** Collects the counts and notes of a run. */
+export function createRunReport() {
+  /** By the names of the kinds. */
+  const countsByKind = new Map<string, RecordCounts>();
+  /** What is missing. */
+  const notes: string[] = [];
+
+  function countsOf(kind: string): RecordCounts {
+    const counts = countsByKind.get(kind) ?? { fetched: 0, ...noneWritten, gone: 0, skipped: 0 };
+    countsByKind.set(kind, counts);
+    return counts;
+  }
+  return {
+    countsByKind,
+    countsOf,
+    notes,
+    /** Notes a record that is left out. */
+    skip(kind: string, where: string, why: string): void {
+      countsOf(kind).skipped++;
+      notes.push(`${where}: ${why}; skipped.`);
+    },
+  };
+}
+
+export const reportColumns = ['fetched', 'created', 'updated', 'unchanged', 'gone', 'skipped'] as const;
+
+/** The rows of a table of all kinds of records, each with its name and these numbers. */
+export const reportRows = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>) =>
+  [...countsByKind].map(([name, counts]) => [name, ...reportColumns.map((column) => String(counts[column]))]);
+
+/** How many records have changed. */
+export const countChanges = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>): number =>
+  [...countsByKind.values()].reduce((sum, { created, updated, gone }) => sum + created + updated + gone, 0);
+
+/** How to query the mirror. Tokens of the upstream are not valid here: they are never stored. */
+export function nextStep(
+  { username, subscriptionTier }: Account,
+  config: Parameters<typeof commandLine>[0],
+): string {
+  if (subscriptionTier !== requiredTier) {
+    return `A token needs the tier ultra, but the upstream says that ${printable(username)} has ${printable(subscriptionTier ?? 'none')}: the mirror cannot be queried until it says otherwise.`;
+  }
+  return commandLine(config, `token create --user ${shellWord(username)} --name mirror`);
+}
+
+/** A name from upstream, quoted and without control characters. */
+export const printable = (text: string) => JSON.stringify(text.replace(/\p{C}/gu, ' '));

@@ -1,0 +1,192 @@
+/** The mirror as a part of the gateway: it delays requests until the account is fresh, and carries out others upstream. */
+
+import type pg from 'pg';
+import { digestOf } from '../../../auth/tokens.ts';
+import type { Viewer } from '../../../auth/viewer.ts';
+import { resultWithin } from '../../../database/waiting.ts';
+import { clientError } from '../../../errors.ts';
+import type { Exchange } from '../../../http/exchange.ts';
+import type { HttpResponse } from '../../../http/response.ts';
+import type { AccountElsewhere } from '../../../schema/context.ts';
+import type { UpstreamAccounts } from '../client/access.ts';
+import type { Timing } from '../client/upstream.ts';
+import type { UpstreamConfig } from '../settings.ts';
+import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
+import type { WriteScope } from './accountFreshness.ts';
+import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
+import { createActivation } from './activation.ts';
+import { type Credentials, type CredentialsOptions, openCredentials } from './credentials.ts';
+import { createDetailsOnDemand } from './details.ts';
+import { recordId } from './fields.ts';
+import { type WaitLimits, waitUntilFresh } from './freshness.ts';
+import { checkMirror } from './mirror.ts';
+import { allParts } from './pull.ts';
+import { announceWrite } from './storedFreshness.ts';
+
+type Opened = NonNullable<Awaited<ReturnType<typeof openMirrorService>>>;
+
+/** The mirror for the gateway. Without `forwarding`, REST is served from the mirror as well. */
+export type MirrorService = Omit<Opened, 'forwarding'> & Partial<Pick<Opened, 'forwarding'>>;
+
+export interface MirrorServiceOptions
+  extends Pick<AccountsOptions, 'pool' | 'feed' | 'logger' | 'onChanged'>,
+    Pick<CredentialsOptions, 'sql'> {
+  readonly timing?: Partial<Timing>;
+  readonly waits?: Partial<WaitLimits>;
+  /** For how long after its last use a token is remembered, and its account refreshed, in milliseconds. */
+  readonly idle?: number;
+  /** After how many milliseconds, at the latest, a token is checked upstream again. By default a minute. */
+  readonly tokenMaxAge?: number;
+}
+
+type Settings = Pick<
+  UpstreamConfig,
+  'UPSTREAM_URL' | 'UPSTREAM_TOKEN' | 'UPSTREAM_INTERVAL' | 'UPSTREAM_RATE'
+>;
+
+const usualWaits: WaitLimits = {
+  arrival: 10_000,
+  freshness: 10_000,
+  awakening: 3_000,
+  forwarding: 15_000,
+  announcement: 5_000,
+};
+
+/**
+ * Starts to mirror the accounts of the upstream that the settings name, if they name one.
+ * @throws {SetupError} for a database that holds other data.
+ */
+export async function openMirrorService(config: Settings, options: MirrorServiceOptions) {
+  const { UPSTREAM_URL: base, UPSTREAM_TOKEN: configured } = config;
+  if (base === undefined) return undefined;
+  const { pool, logger, timing = {}, idle = 10 * 60_000, tokenMaxAge: maxAge = 60_000 } = options;
+  const hasConfiguredToken = configured !== undefined;
+  const waits = { ...usualWaits, ...options.waits };
+  const shared = { ...options, base, timing, interval: config.UPSTREAM_INTERVAL * 1_000 };
+  await checkMirror(pool, base);
+  const accounts = createAccounts({
+    ...shared,
+    identify: hasConfiguredToken ? identifyByAnyRoute : identifyByUsersMe,
+    idle: hasConfiguredToken ? Number.POSITIVE_INFINITY : idle,
+    rate: config.UPSTREAM_RATE,
+    onTokenStatus: (...status) => credentials.noteStatus(...status),
+  });
+  const credentials = openCredentials({ ...shared, accounts, configured, idle, maxAge });
+  const writes = createWrites(accounts, pool, waits.announcement);
+  const parts = { pool, logger, waits, base, accounts, credentials, writes };
+  const { tokens } = credentials;
+  return {
+    /** The upstream tokens of clients; undefined if clients have only tokens of this gateway. */
+    tokens,
+    forwarding: createForwarding(parts),
+    upstream: createUpstreamAccount(parts),
+    /** Checks the upstream token of a viewer again, for a stream that is open. The stream counts as use of the token and the account. */
+    async recheck(viewer: Viewer): Promise<boolean> {
+      if (!(await tokens?.recheck(viewer))) return false;
+      accounts.getOrAdd(viewer.id).touch();
+      return true;
+    },
+    /** Must be called with a viewer who knows of a change that may not have been announced here. */
+    noteChange: accounts.noteChange,
+    /** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again. */
+    async waitUntilFresh(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> {
+      const account = await accounts.of(viewer.id);
+      return account && waitUntilFresh(exchange, account, waits);
+    },
+    status: accounts.status,
+    figures: accounts.figures,
+    async close(): Promise<void> {
+      await credentials.close();
+      await accounts.close();
+    },
+  };
+}
+
+/**
+ * What follows a write that the upstream may have carried out:
+ * 1. This gateway forgets the stored REST responses of the account (the listeners).
+ * 2. All gateways are told, without waiting for a lock (`announceWrite`). At the same time, the account counts as outdated, first here
+ *    (`AccountFreshness.noteWrite`) and then in the database (`FreshnessStore.storeWrite`).
+ * 3. If clients use the account, a run reads what the write may have changed (`MirroredAccount.noteWrite`).
+ */
+function createWrites(accounts: Accounts, pool: pg.Pool, longest: number) {
+  const listeners = new Set<(accountId: number) => void>();
+  return {
+    add: (listener: (accountId: number) => void) => void listeners.add(listener),
+    /** Settles when all gateways know of the write, or after the longest wait. */
+    note(accountId: number, scope: WriteScope): Promise<unknown> {
+      for (const listener of listeners) listener(accountId);
+      const noting = Promise.resolve(accounts.known(accountId)?.noteWrite(scope));
+      return resultWithin(longest, Promise.allSettled([announceWrite(pool, accountId), noting]));
+    },
+  };
+}
+
+interface Parts extends Pick<MirrorServiceOptions, 'pool' | 'logger'> {
+  readonly waits: WaitLimits;
+  readonly base: string;
+  readonly accounts: Accounts;
+  readonly credentials: Credentials;
+  readonly writes: ReturnType<typeof createWrites>;
+}
+
+/** How requests of viewers are forwarded to their accounts. */
+function createForwarding({ base, waits, accounts, credentials, writes }: Parts): UpstreamAccounts {
+  return {
+    base,
+    longest: waits.forwarding,
+    onWrite: writes.add,
+    unreachable: credentials.unreachable,
+    async accessFor(viewer) {
+      // A request is never sent with the token of another client, which may be another account's by now.
+      const credential = await credentials.of(viewer);
+      const account = accounts.known(viewer.id);
+      if (!account || !credential) return undefined;
+      const { token } = credential;
+      const id = digestOf(token);
+      return {
+        accountId: viewer.id,
+        token,
+        budget: account.budget,
+        reader: { id, confirmSince: (since) => credentials.confirmSince(id, since) },
+        noteRejected: () => credentials.noteStatus(credential, 'doubtful', performance.now()),
+        noteWrite: (path) => writes.note(viewer.id, scopeOf(path)),
+      };
+    },
+  };
+}
+
+/** The operations of resolvers that need the upstream. */
+function createUpstreamAccount(parts: Parts): AccountElsewhere {
+  const { pool, logger, waits, accounts, credentials, writes } = parts;
+  async function accountOf(viewer: Viewer) {
+    const account = await accounts.of(viewer.id);
+    const token = await credentials.of(viewer);
+    return (
+      account && {
+        upstream: account.upstreamFor(token),
+        budget: account.budget,
+        refresh: () => resultWithin(waits.freshness, account.refresh(performance.now())),
+      }
+    );
+  }
+  const { code, message } = credentials.unreachable;
+  return {
+    activate: createActivation({
+      pool,
+      logger,
+      accountOf,
+      onActivated: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
+      unreachable: clientError(code, message),
+    }),
+    fetchDetails: createDetailsOnDemand({ pool, logger, accountOf }),
+  };
+}
+
+/** What a write to a path may have changed. */
+function scopeOf(path: string): WriteScope {
+  if (/^\/dtt\/(templates|settings)(\/|$)/.test(path)) return { parts: ['dttTemplates'] };
+  if (/^\/lkbx\/sessions?(\/|$)/.test(path)) return { parts: ['lkbxDevices', 'locks'] };
+  const [, named] = /^\/dtt\/sessions\/(\d+)/.exec(path) ?? [];
+  return { parts: allParts, session: recordId.safeParse(named).data };
+}

@@ -1,0 +1,140 @@
+/**
+ * One run, which updates the mirror of an account: it identifies the account, reads its lists, and then the details that lists leave
+ * out. It may be cut off anywhere: what was read is stored, and the next run continues. Also the runs of a gateway, and their log lines.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import type { Upstream } from '../client/upstream.ts';
+import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
+import { areSessionsComplete } from './accountRows.ts';
+import { type FailedDetails, pullDetails } from './details.ts';
+import { kindsOf } from './kinds.ts';
+import { type Purpose, whileLeased } from './lease.ts';
+import { addAccount } from './mirror.ts';
+import { allParts, type Part, pullLists } from './pull.ts';
+import { countChanges, type SyncReport } from './report.ts';
+import { anotherAccount, createRun, type Run, type RunOptions, type UnleasedRun } from './run.ts';
+import { storeRead } from './storedFreshness.ts';
+
+export interface SyncOptions extends RunOptions {
+  /** The account that the token has to belong to, if that is known. */
+  readonly userId?: number;
+  /** Which lists to read. By default all. */
+  readonly parts?: readonly Part[] | undefined;
+  /** Whether to leave the details to another run. */
+  readonly listsOnly?: boolean;
+}
+
+/**
+ * Updates the mirror to what the upstream has. Returns undefined while another run is under way.
+ * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
+ */
+export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
+  const { pool, upstream, userId, parts = allParts, mark } = options;
+  const isWhole = parts.length === allParts.length;
+  const before = upstream.requestCount();
+  const began = performance.now();
+  const account = await (options.identify ?? identifyByAnyRoute)(upstream, options.signal);
+  if (userId !== undefined && account.id !== userId) throw anotherAccount();
+  const isNew = await addAccount(pool, upstream.base, account);
+  const run = createRun(options, account, isNew);
+  let refreshedAt: number | undefined;
+  const isRead = await leased(run, 'lists', async (leasedRun) => {
+    await pullLists(leasedRun, parts);
+    // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
+    if (isWhole && !(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
+    const whole = isWhole ? began : undefined;
+    refreshedAt = await storeRead(leasedRun.transaction, account.id, { began: whole, mark });
+  });
+  if (!isRead) return undefined;
+  // Repeats if another process takes over the lease to read details or lists.
+  while (!options.listsOnly && !(await leased(run, 'details', pullDetails)))
+    await sleep(pollInterval, undefined, { signal: run.signal });
+  const { countsByKind } = run.report;
+  const requests = upstream.requestCount() - before;
+  return { account, refreshedAt, requests, countsByKind, notes: run.report.notes };
+}
+
+/** The interval, in milliseconds, at which another run is polled for its end. */
+const pollInterval = 1_000;
+
+/** Reads the pending details of an account whose lists are here, unless another run is under way. */
+export async function syncDetails(
+  options: RunOptions & { readonly account: Account; readonly failed?: FailedDetails },
+): Promise<Pick<SyncReport, 'countsByKind' | 'notes'>> {
+  const run = createRun(options, options.account);
+  await leased(run, 'details', (leasedRun) => pullDetails(leasedRun, options.failed));
+  return { countsByKind: run.report.countsByKind, notes: run.report.notes };
+}
+
+/** Returns whether the run took place, and was not taken over. */
+const leased = (run: UnleasedRun, purpose: Purpose, read: (run: Run) => Promise<void>): Promise<boolean> =>
+  whileLeased(run.pool, run.account.id, purpose, (transaction) => read({ ...run, transaction }));
+
+interface RunsOptions {
+  readonly pool: pg.Pool;
+  readonly userId: number;
+  readonly logger: Logger;
+  readonly identify: IdentifyAccount;
+}
+
+const sessions = kindsOf(0).dttSessions.name;
+
+const sumOf = (counts: ReadonlyMap<string, number>) =>
+  [...counts.values()].reduce((sum, count) => sum + count, 0);
+
+export type AccountRuns = ReturnType<typeof createRuns>;
+
+/** The runs of an account. One run of each kind at a time, in all processes over the database. */
+export function createRuns({ pool, userId, logger, identify }: RunsOptions) {
+  let isInStep = false;
+  /** The account as the last run has read it. */
+  let account: Account | undefined;
+  /** How many records of each list the last run has read. */
+  const fetched = new Map<string, number>();
+  /** The skipped records of each list; the details that could not be read, and how many they were after the last run. */
+  const skippedOfLists = new Map<string, number>();
+  const failed: FailedDetails = new Map();
+  let skippedDetails = 0;
+  return {
+    /**
+     * Reads lists. Returns when all were last read, as in `StoredFreshness`, or undefined while another process reads them.
+     * @param what as in `SyncOptions`.
+     */
+    async lists(
+      upstream: Upstream,
+      signal: AbortSignal,
+      what: Pick<SyncOptions, 'parts' | 'mark'>,
+    ): Promise<number | undefined> {
+      fetched.clear();
+      const onProgress = (kind: string, count: number) => void fetched.set(kind, count);
+      const options = { pool, upstream, userId, identify, signal, onProgress, listsOnly: true, ...what };
+      const report = await sync(options);
+      if (!report) return undefined;
+      account = report.account;
+      // Its notes have ids and values, so they are not logged. `dovetail sync` prints them.
+      const { requests, countsByKind, refreshedAt } = report;
+      for (const [kind, counts] of countsByKind) {
+        // A run reads only the newest sessions: those that an earlier run left out are still left out.
+        const before = kind === sessions ? skippedOfLists.get(kind) : undefined;
+        skippedOfLists.set(kind, Math.max(counts.skipped, before ?? 0));
+      }
+      if (!isInStep) logger.info('mirror in step');
+      isInStep = true;
+      const changes = countChanges(report);
+      if (changes > 0) logger.info({ changes, requests }, 'mirror refreshed');
+      return refreshedAt;
+    },
+    /** Reads pending details until there are none, or the signal is aborted. */
+    async details(upstream: Upstream, signal: AbortSignal): Promise<void> {
+      if (!account) return;
+      await syncDetails({ pool, upstream, account, identify, signal, failed });
+      skippedDetails = failed.size;
+    },
+    progress: () => sumOf(fetched),
+    /** How many records of the upstream are left out: they could not be read, or belong to another account. */
+    skipped: () => sumOf(skippedOfLists) + skippedDetails,
+  };
+}

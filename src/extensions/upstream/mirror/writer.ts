@@ -1,0 +1,223 @@
+/**
+ * Writes and removes records of the mirror, for all runs and requests. Each write is one transaction: a run that is cut off leaves nothing
+ * half-written. A record that became outdated after it was requested is not written.
+ */
+
+import pg from 'pg';
+import type { Transaction } from '../../../database/transaction.ts';
+import { addImports, dereference, inLibrary, link, removeTemplates, takeTemplates } from './library.ts';
+import { asStored, type HeldRecords, isUnchanged } from './pending.ts';
+import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
+import {
+  acquireSharedLock,
+  findDiffering,
+  insert,
+  type Kind,
+  type MirrorRecord,
+  type Row,
+  upsert,
+} from './rows.ts';
+
+interface WriteOptions {
+  readonly kind: Kind;
+  readonly records: readonly MirrorRecord[];
+  /** The account that the records were read for. */
+  readonly accountId: number;
+  /** Called for each record that is not written. */
+  onRejected(record: MirrorRecord, reason: string): void;
+  /**
+   * The records as they were here when the upstream was asked. Details are written only to records that are still the same, and
+   * pending. If undefined, all records are written.
+   */
+  readonly asked?: HeldRecords | undefined;
+}
+
+/**
+ * Writes the records in one transaction. If the database rejects any of them, such as for an identifier that
+ * another record has, each gets a transaction of its own, so that one bad record does not keep out the others.
+ */
+export async function writeRecords(transaction: Transaction, options: WriteOptions): Promise<WriteCounts> {
+  const { records, onRejected } = options;
+  if (records.length === 0) return noneWritten;
+  try {
+    const { counts, rejected } = await transaction((client) => replaceRecords(client, options));
+    for (const record of rejected) onRejected(record, 'another account has it here');
+    return counts;
+  } catch (error) {
+    if (!isAboutData(error)) throw error;
+    const [record, ...others] = records;
+    if (record && others.length === 0) {
+      onRejected(record, error.detail ?? error.message);
+      return noneWritten;
+    }
+  }
+  const total = { ...noneWritten };
+  for (const record of records)
+    addWriteCounts(total, await writeRecords(transaction, { ...options, records: [record] }));
+  return total;
+}
+
+/** Whether the database rejected a value: the classes 21, 22 and 23 (PostgreSQL, "Error Codes"). */
+export function isAboutData(error: unknown): error is pg.DatabaseError {
+  return error instanceof pg.DatabaseError && /^2[123]/.test(error.code ?? '');
+}
+
+async function replaceRecords(
+  client: pg.PoolClient,
+  { kind, records, accountId, asked }: WriteOptions,
+): Promise<{ counts: WriteCounts; rejected: readonly MirrorRecord[] }> {
+  const { table } = kind;
+  if (table === 'DttTemplate') await acquireSharedLock(client);
+  const held = await lockRows(client, kind, records);
+  const heldOf = ({ row }: MirrorRecord) => held.get(row.id);
+  const awaited = records.filter((record) => isAwaited(record.row, heldOf(record), asked));
+  const { known, claimed, rejected } = await claimRecords(client, kind, awaited, held, accountId);
+  const stored = claimed.map((record) => asStored(record, heldOf(record), accountId));
+  const current = stored.filter((record) => !isOlder(record.row, heldOf(record), asked));
+  const whole = current.filter(({ row }) => !row.detailsPending);
+  const differing = await findDiffering(client, kind, whole);
+  const changed = current.filter((record) =>
+    record.row.detailsPending
+      ? !isUnchanged(heldOf(record), record, accountId)
+      : differing.has(record.row.id),
+  );
+  // Details are written even if nothing has changed: that ends their pending state.
+  const written = kind.summary ? [...new Set([...changed, ...whole])] : changed;
+  if (written.length > 0) await replaceRows(client, kind, written, accountId);
+  const ids = stored.map(({ row }) => row.id);
+  if (table === 'DttTemplate') await addImports(client, ids, accountId);
+  await link(client, table, accountId);
+
+  const created = ids.filter((id) => !known.has(id)).length;
+  const updated = changed.filter(({ row }) => known.has(row.id)).length;
+  return { counts: { created, updated, unchanged: ids.length - created - updated }, rejected };
+}
+
+const isAsAsked = (id: number, held: Row | undefined, asked: HeldRecords | undefined) =>
+  held?.listedDigest === asked?.get(id)?.listedDigest;
+
+/** Whether the row of a record still waits for these details. Always true for records that are no details. */
+const isAwaited = (row: Row, held: Row | undefined, asked: HeldRecords | undefined) =>
+  !asked || row.detailsPending !== false || (held?.detailsPending === true && isAsAsked(row.id, held, asked));
+
+/**
+ * Whether a template is older than the one here: the run of another account that sees it has written a later version after this one
+ * was requested.
+ */
+const isOlder = (row: Row, held: Row | undefined, asked: HeldRecords | undefined) =>
+  !isAsAsked(row.id, held, asked) && timeOf(held?.updatedAt) > timeOf(row.updatedAt);
+
+const timeOf = (value: Row[string]) =>
+  typeof value === 'string' || value instanceof Date ? new Date(value).getTime() : 0;
+
+/** Reads and locks the existing rows of these records. */
+async function lockRows(
+  client: pg.PoolClient,
+  { table }: Kind,
+  records: readonly MirrorRecord[],
+): Promise<ReadonlyMap<number, Row>> {
+  const { rows } = await client.query<Row>(
+    `SELECT * FROM "${table}" WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`,
+    [records.map(({ row }) => row.id)],
+  );
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+/**
+ * Makes sure that the account owns the records. If another account has a record here whose `ownerId` is this account, it has moved
+ * upstream, and is removed from the other account. A DTT session names no owner, so a session of another account is rejected.
+ * @returns the ids that the account had before, and the records that it may have.
+ */
+async function claimRecords(
+  client: pg.PoolClient,
+  { table }: Kind,
+  records: readonly MirrorRecord[],
+  held: ReadonlyMap<number, Row>,
+  accountId: number,
+): Promise<{ known: ReadonlySet<number>; claimed: readonly MirrorRecord[]; rejected: MirrorRecord[] }> {
+  const ids = records.map(({ row }) => row.id);
+  const ownerOf = (id: number) => held.get(id)?.ownerId;
+  const ofOthers = ids.filter((id) => ownerOf(id) != null && ownerOf(id) !== accountId);
+  if (table === 'DttTemplate') {
+    const own = new Set(records.filter(({ row }) => row.ownerId === accountId).map(({ row }) => row.id));
+    await takeTemplates(
+      client,
+      ofOthers.filter((id) => own.has(id)),
+    );
+    return { known: await inLibrary(client, ids, accountId), claimed: records, rejected: [] };
+  }
+  const known = new Set(ids.filter((id) => ownerOf(id) === accountId));
+  if (table === 'DttSession') {
+    const isOthers = ({ row }: MirrorRecord) => ofOthers.includes(row.id);
+    return {
+      known,
+      claimed: records.filter((record) => !isOthers(record)),
+      rejected: records.filter(isOthers),
+    };
+  }
+  for (const id of ofOthers) await removeRows(client, table, [id], Number(ownerOf(id)));
+  return { known, claimed: records, rejected: [] };
+}
+
+/** Adds rows or changes them, with the rows that belong to them. */
+async function replaceRows(
+  client: pg.PoolClient,
+  { table, children }: Kind,
+  changed: readonly MirrorRecord[],
+  accountId: number,
+): Promise<void> {
+  const rows = changed.map(({ row }) => row);
+  if (table === 'LockSession') await deactivateOthers(client, rows, accountId);
+  await upsert(client, table, rows);
+  // The children of a record that has none in the response stay as they are.
+  const parents = changed.filter((record) => record.children !== undefined);
+  if (!children || parents.length === 0) return;
+  await client.query(`DELETE FROM "${children.table}" WHERE "${children.parent}" = ANY($1)`, [
+    parents.map(({ row }) => row.id),
+  ]);
+  // A plain insert, which fails if a segment of another record has the same id, and takes nothing from that record.
+  await insert(
+    client,
+    children.table,
+    parents.flatMap((record) => record.children ?? []),
+  );
+}
+
+/**
+ * Deactivates the other lock sessions of an account before one becomes active. A unique index allows one active session, and
+ * PostgreSQL checks it row by row, not at the end of the statement.
+ */
+async function deactivateOthers(
+  client: pg.PoolClient,
+  rows: readonly Row[],
+  accountId: number,
+): Promise<void> {
+  const active = rows.filter((row) => row.isActive).map(({ id }) => id);
+  if (active.length === 0) return;
+  await client.query(
+    'UPDATE "LockSession" SET "isActive" = false WHERE "ownerId" = $1 AND "isActive" AND id <> ALL ($2)',
+    [accountId, active],
+  );
+}
+
+/** Removes records that the account no longer has. Sessions keep the numbers of removed trainers and templates, as upstream. */
+export async function removeRecords(
+  client: pg.PoolClient,
+  { table }: Kind,
+  ids: readonly number[],
+  accountId: number,
+): Promise<void> {
+  if (table !== 'DttTemplate') return removeRows(client, table, ids, accountId);
+  await acquireSharedLock(client);
+  await removeTemplates(client, ids, accountId);
+}
+
+async function removeRows(
+  client: pg.PoolClient,
+  table: Kind['table'],
+  ids: readonly number[],
+  ownerId: number,
+): Promise<void> {
+  await dereference(client, table, ids, ownerId);
+  await client.query(`DELETE FROM "${table}" WHERE id = ANY($1) AND "ownerId" = $2`, [ids, ownerId]);
+}

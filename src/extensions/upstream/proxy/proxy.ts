@@ -1,0 +1,310 @@
+/**
+ * REST in front of an upstream: a caching reverse proxy. Clients get the upstream's status, headers and bytes.
+ *
+ * Promises that no read gets a response from before the last write of its account, through whichever gateway it was written. Before
+ * the response to a write is sent, all gateways drop the stored responses of the account. Before a read gets a stored response, this
+ * gateway has received every announcement that was made before the read.
+ *
+ * May be replaced by any reverse proxy that can forget the responses of one account.
+ */
+
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { LRUCache } from 'lru-cache';
+import pLimit, { type LimitFunction } from 'p-limit';
+import { allows } from '../../../auth/scopes.ts';
+import type { Viewer } from '../../../auth/viewer.ts';
+import { messages, scopeNeeded, systemCodeOf } from '../../../errors.ts';
+import { forwardedMethods } from '../../../http/cors.ts';
+import { errorResponse, restErrorResponse } from '../../../http/errorResponse.ts';
+import { type Exchange, restPath } from '../../../http/exchange.ts';
+import { atMost } from '../../../http/lruLimit.ts';
+import { isRead, readBody } from '../../../http/request.ts';
+import { type HttpResponse, isResponse, matches } from '../../../http/response.ts';
+import type {
+  Headers,
+  UpstreamAccess,
+  UpstreamAccounts,
+  UpstreamRequest,
+  UpstreamResponse,
+} from '../client/access.ts';
+import { isUnconnected, readResponseBody, readRetryAfter } from '../client/upstream.ts';
+import { messages as upstreamMessages } from '../messages.ts';
+import { createReadCache, type ReadCache, type ReadCacheOptions, type ReadResult } from './readCache.ts';
+
+/** `maxBytes` of 0 switches the cache off. */
+export interface ProxyOptions extends ReadCacheOptions {
+  readonly accounts: UpstreamAccounts;
+}
+
+/** Returns the upstream's response to a request of the REST API. */
+type RestProxy = (exchange: Exchange, viewer: Viewer) => Promise<HttpResponse>;
+
+/** Headers of reads that ask for a part of a response, or for a certain version. They are forwarded, and nothing is stored. */
+const uncached = ['range', 'if-range', 'if-match', 'if-unmodified-since'];
+
+/** Headers with which some servers treat a read as another method. Such a request counts as a write. */
+const overrides = ['x-http-method-override', 'x-http-method', 'x-method-override'];
+
+export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions): RestProxy {
+  const cache = maxBytes === 0 ? undefined : createReadCache({ feed, lifetime, maxBytes });
+  if (cache) {
+    accounts.onWrite(cache.drop);
+    feed.subscribe((change) => {
+      // A write through another process is announced as a change of the user.
+      if (change.table === undefined || change.table === 'User')
+        cache.drop(change.kind === 'user' ? change.userId : undefined);
+    });
+  }
+
+  const inTurn = createReadLimits();
+  return async (exchange, viewer) => {
+    exchange.operation = 'forwarded';
+    const writes = !isRead(exchange) || overrides.some((name) => name in exchange.request.headers);
+    if (writes && !allows(viewer.scope, 'activate')) return restErrorResponse(403, scopeNeeded('activate'));
+    const access = await accounts.accessFor(viewer);
+    if (!access) return errorResponse('rest', accounts.unreachable, { 'Retry-After': '5' });
+    const request = await readRequest(exchange, accounts.base);
+    if (isResponse(request)) return request;
+    const send: Send = (given) => sendFor(viewer, access, given, accounts.longest);
+    const sendRead: Send = (given) => inTurn(access.accountId, () => send(given));
+    if (writes) return respond(exchange, { given: await write(exchange, access, send, request) });
+    if (!cache || uncached.some((name) => name in request.headers))
+      return respond(exchange, { given: await sendRead(request) });
+    return readThrough(cache, exchange, access, request, sendRead);
+  };
+}
+
+/** How many reads of an account may be in flight, and how many more may wait. */
+const maxReads = 16;
+const maxWaiting = 200;
+
+/** Limits the concurrent reads of each account, so that one client cannot hold all connections. Writes do not wait. */
+function createReadLimits() {
+  const limits = new LRUCache<number, LimitFunction>(atMost(10_000));
+  const tooMany = failed(restErrorResponse(503, messages.tooBusy, { 'Retry-After': '1' }), false);
+  return (accountId: number, read: () => Promise<UpstreamResponse>) => {
+    const limit = limits.get(accountId) ?? pLimit(maxReads);
+    limits.set(accountId, limit);
+    return limit.pendingCount < maxWaiting ? limit(read) : Promise.resolve(tooMany);
+  };
+}
+
+type Send = (request: UpstreamRequest) => Promise<UpstreamResponse>;
+
+async function sendFor(
+  { tokenId }: Viewer,
+  access: UpstreamAccess,
+  request: UpstreamRequest,
+  longest: number,
+): Promise<UpstreamResponse> {
+  const { budget, token } = access;
+  budget.note();
+  const given = await forward(request, token, longest);
+  const { status, headers } = given;
+  // A 503 may be about this path alone.
+  if (status === 429) budget.pauseFor(readRetryAfter(headers['retry-after']));
+  if (status !== 401) return given;
+  access.noteRejected();
+  // The token of the client is valid. The configured token of the gateway is not.
+  return tokenId === undefined
+    ? given
+    : failed(restErrorResponse(502, upstreamMessages.upstreamUnusable), true);
+}
+
+async function write(
+  exchange: Exchange,
+  access: UpstreamAccess,
+  send: Send,
+  request: UpstreamRequest,
+): Promise<UpstreamResponse> {
+  const given = await send(request);
+  const { status, wasSent } = given;
+  // A write that was rejected (4xx), or never sent, has changed nothing.
+  if (wasSent && (status < 400 || status >= 500))
+    await access.noteWrite(exchange.path.slice(restPath.length));
+  return given;
+}
+
+async function readThrough(
+  cache: ReadCache,
+  exchange: Exchange,
+  access: UpstreamAccess,
+  { headers, ...request }: UpstreamRequest,
+  send: Send,
+): Promise<HttpResponse> {
+  // The cache has whole responses. Whether the client has the response already is decided here.
+  const { 'if-none-match': tags, 'if-modified-since': time, ...unconditional } = headers;
+  const { target } = exchange;
+  const result = await cache.read({ access, target, request: { ...request, headers: unconditional }, send });
+  const { given } = result;
+  exchange.cache = result.age === undefined ? 'miss' : 'hit';
+  if (!isUnmodified(given, tags, time)) return respond(exchange, result);
+  const kept = Object.entries(given.headers).filter(([name]) => !name.startsWith('content-'));
+  return respond(exchange, {
+    ...result,
+    given: { ...given, status: 304, headers: Object.fromEntries(kept), body: Buffer.alloc(0) },
+  });
+}
+
+/** Whether a client has the response already (RFC 9110, section 13.2.2). */
+function isUnmodified(
+  { status, headers: { etag, 'last-modified': modified } }: UpstreamResponse,
+  tags: string | undefined,
+  time: string | undefined,
+): boolean {
+  if (status !== 200) return false;
+  if (tags !== undefined) return etag !== undefined && matches(tags, etag.replace(/^W\//, ''));
+  return time !== undefined && modified !== undefined && Date.parse(modified) <= Date.parse(time);
+}
+
+/** The response for the client: the upstream's, with the request id, `Age`, and the gateway's own rate limits. */
+function respond(exchange: Exchange, { given, age }: ReadResult): HttpResponse {
+  if (given.error) return given.error;
+  const { status, body } = given;
+  const headers: Record<string, string> = {
+    ...given.headers,
+    ...(age !== undefined && { age: String(age) }),
+  };
+  const hasRates = Object.keys(headers).some((name) => /^(x-)?ratelimit/.test(name));
+  for (const name of Object.keys(exchange.headers)) {
+    const isRate = /^RateLimit/i.test(name);
+    if (isRate ? hasRates : name.toLowerCase() in headers && name !== 'Vary') delete exchange.headers[name];
+  }
+  // The values of both are joined under this name.
+  const { vary, ...others } = headers;
+  return {
+    status,
+    headers: { ...others, ...(vary !== undefined && { Vary: vary }) },
+    body,
+    isForwarded: true,
+  };
+}
+
+/** The largest body of a request, in bytes. */
+const maxRequest = 64 * 1024;
+
+/** Headers about one connection (RFC 9110, section 7.6.1), which are not passed on. */
+const ofConnection = /^(connection|keep-alive|proxy-.+|te|trailer|transfer-encoding|upgrade|content-length)$/;
+
+/** Request headers about the gateway or about browser pages, and headers that this module sets. */
+const notSent = /^(host|expect|authorization|cookie|origin|referer|dovetail-position|x-request-id)$/;
+
+/** Headers with the address of the client, or about proxies on the way. */
+const isAboutTheWay =
+  /^(x-forwarded|forwarded|via$|x-real-ip|x-client-ip|x-cluster|true-client|cf-|fastly-|sec-)/;
+
+/** Response headers about the upstream as a web site, and the request id, which the gateway sets. */
+const notReturned =
+  /^(set-cookie$|server$|strict-transport-security$|x-request-id$|access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
+
+/** The result if the upstream gives no response. */
+export const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse => ({
+  status: error.status,
+  headers: {},
+  body: error.body,
+  error,
+  wasSent,
+});
+
+/** A step up in a path, or characters that some server may read as one. */
+const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
+
+/** Makes the request for the upstream. Returns the error response to a request that cannot be forwarded. */
+export async function readRequest(exchange: Exchange, base: string): Promise<UpstreamRequest | HttpResponse> {
+  const { request, target } = exchange;
+  const { method = 'GET' } = request;
+  const [path = ''] = target.split('?', 1);
+  if (upwards.test(path)) return restErrorResponse(404, messages.notFound);
+  if (!forwardedMethods.includes(method))
+    return restErrorResponse(405, messages.methodNotAllowed, { Allow: forwardedMethods.join(', ') });
+  const body = isRead(exchange) ? Buffer.alloc(0) : await readBody(request, maxRequest);
+  if (!body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
+  const url = new URL(base);
+  const below = target.slice(restPath.length);
+  return { method, url, path: url.pathname + below, headers: headersOf(request), body };
+}
+
+/**
+ * Sends a request to the upstream.
+ * @param token a token of the account.
+ * @param longest how long, in milliseconds, the upstream may take.
+ */
+export async function forward(
+  request: UpstreamRequest,
+  token: string,
+  longest: number,
+): Promise<UpstreamResponse> {
+  // Not aborted when the client leaves: a write may have been done, and a read may be shared with other clients.
+  const deadline = AbortSignal.timeout(longest);
+  try {
+    const response = await send(request, token, deadline);
+    const { statusCode: status = 0 } = response;
+    const body = await readResponseBody(response);
+    if (!body) return failed(restErrorResponse(502, upstreamMessages.upstreamTooLarge), true);
+    // A 1xx cannot be sent to the client as the response.
+    if (status < 200) return failed(restErrorResponse(502, upstreamMessages.upstreamUnreachable), true);
+    return { status, headers: returned(response, body), body, wasSent: true };
+  } catch (error) {
+    const [status, message] = deadline.aborted
+      ? [504, upstreamMessages.upstreamTooSlow]
+      : [502, upstreamMessages.upstreamUnreachable];
+    return failed(restErrorResponse(status, message), !isUnconnected(error));
+  }
+}
+
+/** Sends a request by `node:http`: `fetch` would add headers of its own, and decode the body. */
+async function send(given: UpstreamRequest, token: string, signal: AbortSignal): Promise<IncomingMessage> {
+  const { method, url, path, headers, body } = given;
+  const isReading = method === 'GET' || method === 'HEAD';
+  const request = (url.protocol === 'https:' ? https : http).request(url, {
+    method,
+    path,
+    headers: {
+      ...headers,
+      authorization: `Bearer ${token}`,
+      ...(!isReading && { 'content-length': body.length }),
+    },
+    signal,
+  });
+  // The body of the response reports errors after its head as well.
+  request.on('error', () => {});
+  request.end(body);
+  try {
+    // The event has one argument, the response.
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    return response;
+  } catch (error) {
+    // The upstream may have closed the connection while it was idle (https://nodejs.org/api/http.html#requestreusedsocket).
+    if (isReading && request.reusedSocket && systemCodeOf(error) === 'ECONNRESET')
+      return send(given, token, signal);
+    throw error;
+  }
+}
+
+/** The header names in a `Connection` header: these headers concern one connection too. */
+const namesIn = (connection: string | undefined) =>
+  new Set((connection ?? '').toLowerCase().split(/\s*,\s*/));
+
+/** The request headers for the upstream. The address of the client and the proxies on its way are private. */
+function headersOf({ headersDistinct: { connection, ...others } }: IncomingMessage): Headers {
+  const named = namesIn(connection?.join());
+  const isLeftOut = (name: string) =>
+    named.has(name) || [ofConnection, notSent, isAboutTheWay].some((left) => left.test(name));
+  const kept = Object.entries(others).filter(([name]) => !isLeftOut(name));
+  return Object.fromEntries(kept.map(([name, values = []]) => [name, values.join(', ')]));
+}
+
+function returned({ headers, statusCode }: IncomingMessage, body: Buffer): Headers {
+  const named = namesIn(headers.connection);
+  const kept = Object.entries(headers).flatMap(([name, value]) =>
+    typeof value !== 'string' || ofConnection.test(name) || named.has(name) || notReturned.test(name)
+      ? []
+      : [[name, value] as const],
+  );
+  // The response to a HEAD states the length that the body of GET would have (RFC 9110, section 8.6).
+  const said = body.length === 0 && statusCode !== 304 ? headers['content-length'] : undefined;
+  const length = body.length > 0 ? String(body.length) : said;
+  return { ...Object.fromEntries(kept), ...(length !== undefined && { 'content-length': length }) };
+}

@@ -1,0 +1,113 @@
+/** Opens the extensions, and joins what they do: the server and the pipeline see one function for each moment. */
+
+import type { GraphQLSchema } from 'graphql';
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.ts';
+import type { FeedOptions } from '../database/database.ts';
+import type { AccountsElsewhere, Extension, GatewayParts, Hooks } from '../extensionPoints.ts';
+import { extensions } from '../extensions/extensions.ts';
+import type { HttpResponse } from '../http/response.ts';
+
+export type JoinedHooks = ReturnType<typeof joinHooks>;
+
+/** The schema of `/graphql`; undefined for the core's own. */
+export async function loadSchema(config: Config): Promise<GraphQLSchema | undefined> {
+  for (const extension of extensions) {
+    const schema = await extension.schema?.(config);
+    if (schema) return schema;
+  }
+  return undefined;
+}
+
+/** Undefined where accounts live here alone. */
+export function findAccountsElsewhere(config: Config): AccountsElsewhere | undefined {
+  for (const extension of extensions) {
+    const accounts = extension.accounts?.(config);
+    if (accounts) return accounts;
+  }
+  return undefined;
+}
+
+/** To whom the users of a database may belong. */
+export const owners = extensions.flatMap(({ owner = [] }) => owner);
+
+/** How changes are announced and heard of, besides NOTIFY. */
+export const feedOptions = (
+  config: Config,
+  logger: Logger,
+): Required<Pick<FeedOptions, 'choose' | 'readLog'>> => ({
+  async choose(server) {
+    for (const extension of extensions) await extension.chooseFeed?.(config, server, logger);
+  },
+  readLog: extensions.find((extension) => extension.readLog)?.readLog,
+});
+
+/**
+ * Opens the extensions that the settings ask for, in the order of the list.
+ * @param add takes each that was opened, to be closed with the gateway.
+ * @param list by default all extensions.
+ */
+export async function openExtensions(
+  config: Config,
+  parts: Omit<GatewayParts, 'metrics' | 'noteChange'>,
+  add: (hooks: Hooks) => void,
+  list: readonly Extension[] = extensions,
+): Promise<JoinedHooks> {
+  const opened: Hooks[] = [];
+  function noteChange(viewerId: number): void {
+    parts.responseCache.invalidate(viewerId);
+    for (const hooks of opened) hooks.changed?.(viewerId, true);
+  }
+  for (const extension of list) {
+    const metrics = opened.flatMap((hooks) => hooks.metrics ?? []);
+    const hooks = await extension.open?.(config, { ...parts, metrics, noteChange });
+    if (!hooks) continue;
+    add(hooks);
+    opened.push(hooks);
+  }
+  return joinHooks(opened);
+}
+
+/** Joins hooks. Each moment calls those that have something to do at it, in their order. */
+export function joinHooks(all: readonly Hooks[]) {
+  const first = <Name extends keyof Hooks>(name: Name) =>
+    all.find((hooks) => hooks[name] !== undefined)?.[name];
+  const those = (name: keyof Hooks) => all.filter((hooks) => hooks[name] !== undefined);
+  const [reading, writing, changing] = [those('beforeRead'), those('afterWrite'), those('changed')];
+  const [beginning, ending] = [those('began'), those('ended')];
+  return {
+    endpoints: all.flatMap(({ endpoints = [] }) => endpoints),
+    missingPages: Object.assign({}, ...all.map(({ missingPages }) => missingPages)),
+    lines: all.flatMap(({ lines = [] }) => lines),
+    connections: all.reduce((sum, { connections = 0 }) => sum + connections, 0),
+    // One extension alone can do these. Undefined where none does.
+    sqlFor: first('sqlFor'),
+    tokens: first('tokens'),
+    handleRest: first('handleRest'),
+    elsewhere: first('elsewhere'),
+    longest: Math.max(0, ...all.map(({ longest = 0 }) => longest)),
+    readyLines: () => those('readyLine').flatMap((hooks) => hooks.readyLine?.() ?? []),
+    beforeRead(...given) {
+      let waiting: Promise<HttpResponse | undefined> | undefined;
+      for (const hooks of reading) {
+        const wait = () => hooks.beforeRead?.(...given);
+        waiting = waiting ? waiting.then((early) => early ?? wait()) : wait();
+      }
+      return waiting;
+    },
+    async afterWrite(...given) {
+      for (const hooks of writing) await hooks.afterWrite?.(...given);
+    },
+    changed(...given) {
+      for (const hooks of changing) hooks.changed?.(...given);
+    },
+    began(exchange) {
+      for (const hooks of beginning) hooks.began?.(exchange);
+    },
+    ended(outcome) {
+      for (const hooks of ending) hooks.ended?.(outcome);
+    },
+  } satisfies { readonly [Name in keyof Hooks]: Hooks[Name] | undefined } & {
+    readyLines(): readonly string[];
+  };
+}

@@ -1,0 +1,73 @@
+/** Columns that are null only in a mirror: in any other database, every write of null there is rejected. */
+
+import { isObjectType } from 'graphql';
+import { afterAll, describe, expect, it } from 'vitest';
+import { descriptionOfUnknown } from '../../src/schema/fields.ts';
+import { needsOf } from '../../src/schema/requirements.ts';
+import { schema } from '../../src/schema/schema.ts';
+import { createAccount } from '../support/accounts.ts';
+import { openTestDatabase } from '../support/gateway.ts';
+
+const database = await openTestDatabase();
+afterAll(() => database.close());
+await createAccount(database.client, 'alice');
+
+/** The columns whose fields say that they are null only in a mirror, as `Table.column`. */
+const columns = Object.values(schema.getTypeMap())
+  .filter(isObjectType)
+  .flatMap((type) =>
+    Object.values(type.getFields())
+      .filter((field) => descriptionOfUnknown(field) !== undefined)
+      .flatMap(({ name }) => (needsOf(type, name).columns ?? []).map((column) => `${type.name}.${column}`)),
+  )
+  .toSorted();
+
+/** The result of a write that is rolled back. */
+async function attempt(sql: string, first = ''): Promise<unknown> {
+  const client = await database.pool.connect();
+  await client.query(`BEGIN; ${first}`);
+  const outcome = await client.query(sql).then(
+    ({ rowCount }) => `wrote ${rowCount} rows`,
+    ({ code, table, column, message }) => ({ code, table, column, message }),
+  );
+  await client.query('ROLLBACK');
+  client.release();
+  return outcome;
+}
+
+describe('a column that is null only in a mirror', () => {
+  it('has a trigger, and a field that says so', async () => {
+    const { rows } = await database.pool.query<{ name: string }>(
+      `SELECT replace(tgrelid::regclass::text, '"', '') || '.' || name AS name
+       FROM pg_trigger, regexp_split_to_table(rtrim(encode(tgargs, 'escape'), '\\000'), '\\\\000') AS columns(name)
+       WHERE tgname = 'has_values'`,
+    );
+    expect(rows.map(({ name }) => name).toSorted()).toEqual(columns);
+    expect(columns).toContain('DttDevice.macAddress');
+  });
+
+  it.each(columns)('rejects null elsewhere: %s', async (place) => {
+    const [table = '', column = ''] = place.split('.');
+    const rejected = {
+      code: '23502',
+      table,
+      column,
+      message: `null value in column "${column}" of relation "${table}": only a mirror may have none`,
+    };
+    const update = `UPDATE "${table}" SET "${column}" = NULL WHERE id = (SELECT min(id) FROM "${table}")`;
+    const insert = `INSERT INTO "${table}" SELECT (jsonb_populate_record(t, '${JSON.stringify({
+      id: 1_000_000,
+      username: 'another',
+      bubbleId: 'another',
+      publicId: 'another',
+      position: 1_000_000,
+      isActive: false,
+      [column]: null,
+    })}')).* FROM "${table}" t LIMIT 1`;
+    const isMirror = `INSERT INTO "Mirror" (source) VALUES ('https://example.com')`;
+    for (const write of [update, insert]) {
+      expect(await attempt(write), write).toEqual(rejected);
+      expect(await attempt(write, isMirror), write).toBe('wrote 1 rows');
+    }
+  });
+});

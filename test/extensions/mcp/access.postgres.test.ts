@@ -1,0 +1,281 @@
+/** Access to the tools, and the limits of calls, which are those of the request that a call stands for. */
+
+import { execFile } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { revokeToken } from '../../../src/auth/tokens.ts';
+import { messages } from '../../../src/errors.ts';
+import { blocksOf, readPage } from '../../docs/markdown.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { openBeside, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
+import { connect, operationsFile, protocolVersions } from '../../support/toolClient.ts';
+
+interface Served {
+  readonly gateway: TestGateway;
+  readonly account: Account;
+}
+
+/** The gateway that most tests use. None of them changes its data. The others are beside it, on the same database. */
+let shared: Served;
+const open: TestGateway[] = [];
+beforeAll(async () => {
+  const gateway = await openTestGateway(undefined, {
+    settings: { MCP: 'read', CORS_ORIGINS: 'https://app.example.com' },
+  });
+  shared = { gateway, account: await createAccount(gateway.database.client, 'alice') };
+});
+afterAll(async () => {
+  for (const gateway of open) await gateway.close();
+  await shared?.gateway.close();
+});
+
+async function serve(settings: Record<string, string> = {}, logLevel = 'error'): Promise<Served> {
+  const beside = await openBeside(shared.gateway.database);
+  const gateway = await openTestGateway(beside, { settings: { MCP: 'read', ...settings }, logLevel });
+  open.push(gateway);
+  return { gateway, account: shared.account };
+}
+
+interface RequestOptions {
+  readonly token?: string;
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: unknown;
+}
+
+const call = (name: string, given: object = {}) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name, arguments: given },
+});
+
+/** Sends a request without the SDK, as a hostile client could. */
+async function ask({ url }: TestGateway, { token, method = 'POST', headers = {}, body }: RequestOptions) {
+  const response = await fetch(`${url}/mcp`, {
+    method,
+    headers: {
+      Accept: 'application/json, text/event-stream',
+      'Content-Type': 'application/json',
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    ...(method === 'POST' && {
+      body: typeof body === 'string' ? body : JSON.stringify(body ?? call('viewer')),
+    }),
+  });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+describe('a client without a valid token', () => {
+  it('gets 401 for every method', async () => {
+    const { gateway } = shared;
+    for (const method of ['initialize', 'tools/list', 'resources/list', 'ping'])
+      expect((await ask(gateway, { body: { jsonrpc: '2.0', id: 1, method } })).status).toBe(401);
+    const none = await ask(gateway, {});
+    expect(none.headers.get('WWW-Authenticate')).toBe('Bearer');
+    expect(JSON.parse(none.text)).toEqual({
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: -32000, message: expect.stringMatching(/^Unauthorized: the request has no/) },
+    });
+    expect((await ask(gateway, { token: 'dvt_unknown' })).headers.get('WWW-Authenticate')).toMatch(
+      /invalid_token/,
+    );
+  });
+
+  it.each(protocolVersions)(
+    'is rejected with the protocol version %s, also once its token is revoked',
+    async (protocolVersion) => {
+      const { gateway } = shared;
+      await expect(connect(gateway, undefined, protocolVersion)).rejects.toThrow();
+      const { userId, token, username } = await createAccount(
+        gateway.database.client,
+        `of ${protocolVersion}`,
+      );
+      const client = await connect(gateway, token, protocolVersion);
+      expect((await client.callTool({ name: 'viewer', arguments: {} })).structuredContent).toMatchObject({
+        data: { username },
+      });
+      const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
+        where: { userId },
+      });
+      await revokeToken(gateway.database.pool, id);
+      // The gateway is notified of the revocation a moment later.
+      const outcome = () => client.callTool({ name: 'viewer', arguments: {} }).then(() => 'a result', String);
+      await expect.poll(outcome).toMatch(/401|Unauthorized/i);
+      await client.close();
+    },
+  );
+});
+
+describe('the MCP endpoint', () => {
+  it('counts a call as one request, together with requests to the other APIs', async () => {
+    const { gateway } = await serve({ RATE_LIMIT: '5' });
+    const { token } = await createAccount(gateway.database.client, 'limited');
+    await rest(gateway, token, '/users/me');
+    for (let count = 0; count < 4; count++) expect((await ask(gateway, { token })).status).toBe(200);
+    const over = await ask(gateway, { token });
+    expect(over.status).toBe(429);
+    expect(over.headers.get('Retry-After')).toMatch(/^\d+$/);
+    expect(JSON.parse(over.text).error.message).toBe(messages.tooManyRequests);
+  });
+
+  it('rejects an invalid body with an error code of JSON-RPC', async () => {
+    const { gateway, account } = shared;
+    const batch = JSON.stringify([{ ...call('viewer'), id: 1 }]);
+    for (const [body, code, message] of [
+      ['{', -32_700, 'The body is not JSON'],
+      [batch, -32_600, 'The body must be one JSON-RPC request; batches are not supported'],
+      ['{"jsonrpc":"2.0","id":1}', -32_600, expect.any(String)],
+    ] as const) {
+      const { text } = await ask(gateway, { token: account.token, body });
+      expect(JSON.parse(text)).toEqual({ jsonrpc: '2.0', id: null, error: { code, message } });
+    }
+  });
+
+  it.each<[what: string, body: string, status: number]>([
+    ['a body that is too large', JSON.stringify({ ...call('viewer'), more: 'x'.repeat(300_000) }), 413],
+    ['a request for a stream', '{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}', 400],
+    [
+      'too many values in the information about the client',
+      `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"icons":[${'0,'.repeat(99_999)}0]}}}`,
+      400,
+    ],
+    [
+      'too many values beside the arguments of a call',
+      JSON.stringify({ ...call('viewer'), params: { name: 'viewer', more: Array(1_000).fill(0) } }),
+      400,
+    ],
+    [
+      'deep nesting',
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${'['.repeat(9_000)}${']'.repeat(9_000)}}`,
+      400,
+    ],
+  ])('rejects %s', async (_, body, status) => {
+    const { gateway, account } = shared;
+    expect((await ask(gateway, { token: account.token, body })).status).toBe(status);
+    expect(gateway.log).toEqual([]);
+  });
+
+  it('does not send a message as its response', async () => {
+    const { gateway, account } = shared;
+    const forged = {
+      status: 299,
+      headers: { 'X-Forged': '1', 'Content-Length': 0 },
+      body: 'HTTP/1.1 200 OK',
+    };
+    const body = { jsonrpc: '2.0', id: 1, method: 'unknown', ...forged };
+    const { status, headers, text } = await ask(gateway, { token: account.token, body });
+    expect(status).not.toBe(299);
+    expect([headers.has('X-Forged'), headers.get('Cache-Control')]).toEqual([false, 'no-store']);
+    expect(JSON.parse(text)).toHaveProperty('jsonrpc', '2.0');
+  });
+
+  it('rejects methods other than POST with 405', async () => {
+    const { gateway, account } = shared;
+    const { status, headers } = await ask(gateway, { token: account.token, method: 'GET' });
+    expect([status, headers.get('Allow')]).toEqual([405, 'POST']);
+  });
+});
+
+describe('a page in a browser', () => {
+  it('gets 403 unless CORS_ORIGINS has its origin, even if that seems to be the gateway’s own', async () => {
+    const { gateway, account } = shared;
+    const { token } = account;
+    const own = new URL(gateway.url);
+    for (const Origin of ['https://evil.example.com', own.origin, 'null', `http://localhost:${own.port}`])
+      expect((await ask(gateway, { token, headers: { Origin } })).status, Origin).toBe(403);
+    const named = await ask(gateway, { token, headers: { Origin: 'https://app.example.com' } });
+    expect([named.status, named.headers.get('Access-Control-Allow-Origin')]).toEqual([
+      200,
+      'https://app.example.com',
+    ]);
+  });
+});
+
+describe('the setting', () => {
+  it('MCP=read removes all tools that change data', async () => {
+    const file = await operationsFile();
+    const { gateway, account } = await serve({ PERSISTED_OPERATIONS_FILE: file });
+    const client = await connect(gateway, account.token);
+    const { tools } = await client.listTools();
+    expect(tools.filter(({ annotations }) => annotations?.readOnlyHint !== true)).toEqual([]);
+    for (const [name, given] of [
+      ['activateDttTemplate', { id: account.dttTemplates[1] }],
+      ['Activate', { template: account.dttTemplates[1] }],
+    ] as const)
+      await expect(client.callTool({ name, arguments: given })).rejects.toThrow('There is no tool');
+    const active = await client.callTool({ name: 'activeDttTemplate', arguments: {} });
+    expect(active.structuredContent).toEqual({ data: null });
+    await client.close();
+  });
+
+  it('MCP=off removes the endpoint', async () => {
+    const { gateway, account } = await serve({ MCP: 'off' });
+    expect(await ask(gateway, { token: account.token })).toMatchObject({ status: 404 });
+  });
+
+  it('PERSISTED_OPERATIONS=only removes the tool graphqlQuery', async () => {
+    const file = await operationsFile();
+    const { gateway, account } = await serve({
+      PERSISTED_OPERATIONS: 'only',
+      PERSISTED_OPERATIONS_FILE: file,
+    });
+    const client = await connect(gateway, account.token);
+    const names = (await client.listTools()).tools.map(({ name }) => name);
+    expect(names).toContain('Devices');
+    expect(names).not.toContain('graphqlQuery');
+    expect((await client.callTool({ name: 'Devices', arguments: {} })).isError).toBeUndefined();
+    await client.close();
+  });
+
+  it('INTROSPECTION=off removes the resource with the schema', async () => {
+    const { gateway, account } = shared;
+    const client = await connect(gateway, account.token);
+    const { resources } = await client.listResources();
+    const [{ uri } = expect.fail('there is none')] = resources;
+    const { contents } = await client.readResource({ uri });
+    expect(contents[0]).toMatchObject({ text: expect.stringContaining('type DttSession implements Node') });
+    await expect(client.readResource({ uri: 'dovetail://other' })).rejects.toThrow();
+    await client.close();
+
+    const { gateway: closed, account: other } = await serve({ INTROSPECTION: 'off' });
+    const without = await connect(closed, other.token);
+    expect(without.getServerCapabilities()).not.toHaveProperty('resources');
+    await without.close();
+  });
+});
+
+it('a call is logged in one line with its operation, and without text from the client', async () => {
+  const { gateway, account } = await serve({}, 'info');
+  for (const body of [
+    call('dttDevice', { id: account.dttDevices[0] }),
+    call('graphqlQuery', { query: '{ viewer { nothing } }' }),
+    { jsonrpc: '2.0', id: 1, method: 'made/up' },
+  ])
+    await ask(gateway, { token: account.token, body });
+  const lines = gateway.log.map((line) => JSON.parse(line));
+  expect(lines).toMatchObject([
+    { endpoint: 'mcp', operation: 'GET /dtt/{id}', status: 200 },
+    { endpoint: 'mcp', status: 200, code: 'BAD_USER_INPUT' },
+    { endpoint: 'mcp' },
+  ]);
+  expect(JSON.stringify(lines)).not.toMatch(/made\/up|nothing/);
+});
+
+it('the example program of docs/tools.md prints the tools and the results of two of them', async () => {
+  const program = blocksOf(readPage('docs/tools.md')).find(({ text }) => text.startsWith('// ask.mjs'));
+  const folder = resolve('test/extensions/mcp/generated');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+  writeFileSync(`${folder}/ask.mjs`, program?.text ?? '');
+  const { gateway, account } = shared;
+  const env = { ...process.env, MCP_URL: `${gateway.url}/mcp`, TOKEN: account.token };
+  const { stdout } = await promisify(execFile)(process.execPath, [`${folder}/ask.mjs`], { env });
+  expect(stdout).toMatch(/^users viewer user dttDevices .* graphqlQuery\n/);
+  expect(stdout).toMatch(/bubble_id: 'alice-/);
+  expect(stdout).toMatch(/totalCount: \d/);
+});

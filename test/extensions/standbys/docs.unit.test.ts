@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest';
+import { metricsOf } from '../../../src/extensions/standbys/replicas.ts';
+import { metricsIn, rowsOfMetrics } from '../../docs/markdown.ts';
+
+const standby = { name: 'standby1:5432', isHealthy: true, status: 'well', reads: 11 };
+const metrics = metricsOf(() => ({ primary: 6, retried: 4, standbys: [standby] }));
+
+it('docs/deployment.md lists the metrics of standbys', () => {
+  expect(metricsIn('docs/deployment.md')).toEqual(rowsOfMetrics(metrics));
+});
+
+it('metrics say how many statements each server got, and which standbys are read from', () => {
+  expect(metrics.map(({ read }) => read())).toEqual([
+    [
+      ['primary', 6],
+      ['standby1:5432', 11],
+    ],
+    4,
+    [['standby1:5432', 1]],
+  ]);
+});

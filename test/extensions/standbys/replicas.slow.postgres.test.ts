@@ -1,0 +1,493 @@
+/** Reads from standbys: a real primary with two real standbys, and gateways over them. */
+
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createToken } from '../../../src/auth/tokens.ts';
+import { openDatabase } from '../../../src/database/database.ts';
+import { createSignal } from '../../../src/database/waiting.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
+import { graphqlOnce, rest, type TestGateway, withClient } from '../../support/gateway.ts';
+import { closeSockets, connectSocket } from '../../support/sockets.ts';
+import type { TcpProxy } from '../../support/tcpProxy.ts';
+import { openStandbyGateway, type StandbyGateway } from './gateways.ts';
+
+const name = 'things';
+const cluster = await startCluster(2, { log_statement: 'all' });
+await cluster.createDatabase(name);
+const open = (url = `${cluster.primary.url}/${name}`) =>
+  openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() });
+const database = withClient(await open());
+const accounts = [
+  await createAccount(database.client, 'alice'),
+  await createAccount(database.client, 'bobby'),
+];
+await database.close();
+await cluster.isReplayed();
+/** The standbys that the tests read from. */
+const pair: readonly Standby[] = [...cluster.standbys];
+const lines = await Promise.all(pair.map((standby) => standby.openTcpProxy(name)));
+afterAll(() => cluster.stop());
+
+const held: TcpProxy[] = [];
+/** The gateways that a test has opened. */
+let gateways: StandbyGateway[] = [];
+/** The gateway of the tests that need no options. */
+let usual: StandbyGateway | undefined;
+afterAll(() => usual?.close());
+afterEach(async () => {
+  vi.restoreAllMocks();
+  for (const line of held.splice(0)) line.release();
+  // One that a test has stopped.
+  for (const standby of pair) await standby.start();
+  await resume();
+  for (const gateway of gateways) await gateway.close();
+  gateways = [];
+  await cluster.isReplayed(pair);
+});
+
+/** @param url leads to the primary; as the superuser by default. */
+async function openGatewayAt(
+  url?: string,
+  standbys: readonly string[] = lines.map((line) => line.url),
+): Promise<StandbyGateway> {
+  const gateway = await openStandbyGateway(withClient(await open(url)), standbys);
+  gateways.push(gateway);
+  return gateway;
+}
+
+/** A gateway over standbys that are all healthy: the usual one, or one over these. */
+async function start(standbys?: readonly string[]): Promise<StandbyGateway> {
+  const gateway = (standbys ? undefined : usual) ?? (await openGatewayAt(undefined, standbys));
+  if (!standbys && usual !== gateway) {
+    usual = gateway;
+    gateways = gateways.filter((each) => each !== gateway);
+  }
+  await expect.poll(() => healthyOf(gateway)).toBe(standbys?.length ?? pair.length);
+  // The standbys replay what the start has written, after which no account has to read at the primary.
+  for (const account of accounts) await readsFromStandby(gateway, account);
+  return gateway;
+}
+
+/** Holds a line until the end of the test. A release drops its connections, so others stay as they are. */
+function hold(line: TcpProxy): void {
+  held.push(line);
+  line.hold();
+}
+
+const pause = () => Promise.all(pair.map((standby) => standby.pauseReplay()));
+const resume = () => Promise.all(pair.map((standby) => standby.resumeReplay()));
+
+/** Begins a transaction on the primary, with these statements. If the test fails, it must not hold up the other tests. */
+async function begin(...statements: readonly string[]): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: `${cluster.primary.url}/${name}` });
+  await client.connect();
+  onTestFinished(() => client.end());
+  for (const statement of ['BEGIN', ...statements]) await client.query(statement);
+  return client;
+}
+
+/** Pauses the standbys at a lock of the templates. Its transaction is over on the primary. */
+async function pauseWithLock(): Promise<void> {
+  const locking = await begin(
+    'LOCK TABLE "DttTemplate" IN ACCESS EXCLUSIVE MODE',
+    'SELECT pg_current_xact_id()',
+  );
+  await cluster.isReplayed(pair);
+  await pause();
+  await locking.query('COMMIT');
+}
+
+const figuresOf = ({ replicas }: StandbyGateway) => replicas.figures();
+const statusesOf = (gateway: StandbyGateway) => figuresOf(gateway).standbys.map(({ status }) => status);
+const healthyOf = (gateway: StandbyGateway) =>
+  figuresOf(gateway).standbys.filter(({ isHealthy }) => isHealthy).length;
+
+/** How many statements that read records of viewers are in the log of a server. */
+const readsAt = (server: ClusterServer) =>
+  (server.log().match(/(execute|statement).*FROM "Dtt/g) ?? []).length;
+
+async function readsDuring(act: () => Promise<unknown>) {
+  const servers = [cluster.primary, ...pair];
+  const before = servers.map(readsAt);
+  await act();
+  await sleep(50);
+  const [primary = 0, ...standbys] = servers.map((server, index) => readsAt(server) - (before[index] ?? 0));
+  return { primary, standbys: standbys.reduce((sum, each) => sum + each, 0) };
+}
+
+const at = <Item>(items: readonly Item[], index: number): Item => {
+  const item = items[index];
+  if (item === undefined) throw new Error(`there is no item ${index}`);
+  return item;
+};
+
+/** A template of the account that is not active now. */
+const anotherOf = ({ dttTemplates }: Account, active?: number) =>
+  dttTemplates.find((id) => id !== active) ?? 0;
+
+/** Makes the text of each query unique, so that no response is cached. */
+let asked = 0;
+async function activeOf(gateway: TestGateway, { token }: Account, headers: Record<string, string> = {}) {
+  const query = `{ q${asked++}: dttTemplates { nodes { databaseId isActive } } }`;
+  const { data, errors } = await graphqlOnce(gateway, token, query, {}, headers);
+  if (errors) throw new Error(JSON.stringify(errors));
+  const [list] = Object.values<{ nodes: { databaseId: number; isActive: boolean }[] }>(data);
+  return list?.nodes.find(({ isActive }) => isActive)?.databaseId;
+}
+
+/** Waits until the account reads from a standby. */
+async function readsFromStandby(gateway: StandbyGateway, account: Account): Promise<void> {
+  await expect
+    .poll(async () => {
+      const { primary } = figuresOf(gateway);
+      await activeOf(gateway, account);
+      return figuresOf(gateway).primary - primary;
+    })
+    .toBe(0);
+}
+
+const setActive = (account: Account, template: number) =>
+  cluster.primary.query(
+    `UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${account.userId}`,
+    name,
+  );
+
+/** A change that is not announced. */
+const setSilently = (account: Account, template: number) =>
+  cluster.primary.query(
+    `ALTER TABLE "User" DISABLE TRIGGER USER; UPDATE "User" SET "activeTemplateId" = ${template} WHERE id = ${account.userId}; ALTER TABLE "User" ENABLE ALWAYS TRIGGER announce_update`,
+    name,
+  );
+
+describe('reads', () => {
+  it('go to standbys and not to the primary: those of each viewer to one, and those of several viewers to all', async () => {
+    const gateway = await start();
+    const readsOf = async (account: Account) => {
+      const before = figuresOf(gateway).standbys.map(({ reads }) => reads);
+      for (let time = 0; time < 5; time++) await activeOf(gateway, account);
+      return figuresOf(gateway).standbys.map(({ reads }, index) => reads - at(before, index));
+    };
+    const counts: number[][] = [];
+    const reads = await readsDuring(async () => {
+      for (const account of accounts) counts.push(await readsOf(account));
+    });
+    expect(reads.primary).toBe(0);
+    expect(reads.standbys).toBeGreaterThanOrEqual(10);
+    expect(counts.flat().filter((count) => count === 0)).toHaveLength(2);
+    expect(counts[0]).toEqual(counts[1]?.toReversed());
+  });
+
+  it('go to the primary after a change until the standby has replayed it, and then to the standby again', async () => {
+    const gateway = await start();
+    const [alice] = accounts;
+    if (!alice) throw new Error('there is nobody');
+    await activeOf(gateway, alice);
+    const { primary } = figuresOf(gateway);
+    await pause();
+    for (const template of [at(alice.dttTemplates, 1), at(alice.dttTemplates, 2)]) {
+      await setActive(alice, template);
+      await expect.poll(() => activeOf(gateway, alice)).toBe(template);
+      expect(await activeOf(gateway, alice)).toBe(template);
+    }
+    expect(figuresOf(gateway).primary).toBeGreaterThan(primary);
+    await resume();
+    await readsFromStandby(gateway, alice);
+    const counts = await readsDuring(() => activeOf(gateway, alice));
+    expect(counts).toMatchObject({ primary: 0 });
+  });
+
+  it('are as new as what the primary has shown, even if that was never announced', async () => {
+    const gateway = await start();
+    const alice = at(accounts, 0);
+    await activeOf(gateway, alice);
+    await pause();
+    await setActive(alice, at(alice.dttTemplates, 1));
+    await expect.poll(() => activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 1));
+    // The standbys receive the log up to here, and nothing after it.
+    await cluster.isReceived(pair);
+    for (const { upstream } of pair) hold(upstream);
+    await setSilently(alice, at(alice.dttTemplates, 2));
+    expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
+    await resume();
+    for (const standby of pair)
+      await expect
+        .poll(() => standby.query('SELECT pg_last_wal_replay_lsn() = pg_last_wal_receive_lsn() AS "isDone"'))
+        .toEqual([{ isDone: true }]);
+    expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
+  });
+
+  it('are as new as a change that is made while the position of another is read', async () => {
+    const gateway = await start();
+    const alice = at(accounts, 0);
+    const template = anotherOf(alice, await activeOf(gateway, alice));
+    const { promise: released, settle: release } = createSignal();
+    const [taken, heard] = [vi.fn(), vi.fn()];
+    const { run } = gateway.database.sql;
+    vi.spyOn(gateway.database.sql, 'run').mockImplementation(async (text, ...others) => {
+      const rows = await run(text, ...others);
+      taken();
+      await released;
+      return rows;
+    });
+    gateway.replicas.changed(alice.userId);
+    await expect.poll(() => taken).toHaveBeenCalled();
+    await cluster.isReplayed(pair);
+    await pause();
+    gateway.feed.subscribe(heard);
+    await setActive(alice, template);
+    await expect.poll(() => heard).toHaveBeenCalled();
+    release();
+    expect(await activeOf(gateway, alice)).toBe(template);
+  });
+
+  it('are as new as what the standby has shown that was at the address before', async () => {
+    const address = await at(pair, 0).openTcpProxy(name);
+    const gateway = await start([address.url]);
+    const alice = at(accounts, 0);
+    const template = anotherOf(alice, await activeOf(gateway, alice));
+    await at(pair, 1).pauseReplay();
+    await setSilently(alice, template);
+    await expect.poll(() => activeOf(gateway, alice)).toBe(template);
+    address.leadTo(at(pair, 1).port);
+    await at(pair, 0).stop('immediate');
+    // No read at the primary in between, after which the other standby would have to be newer anyway.
+    await expect.poll(() => healthyOf(gateway), { interval: 1 }).toBe(0);
+    await expect.poll(() => healthyOf(gateway)).toBe(1);
+    expect(await activeOf(gateway, alice)).toBe(template);
+    await at(pair, 1).resumeReplay();
+    await readsFromStandby(gateway, alice);
+  });
+});
+
+it('a new user is found at once, even if the user was not announced', async () => {
+  const gateway = await start();
+  await pause();
+  const database = withClient(await open());
+  await database.pool.query('ALTER TABLE "User" DISABLE TRIGGER announce_insert');
+  const { id } = await database.client.user.create({
+    data: { username: 'newcomer', subscriptionTier: 'ultra' },
+  });
+  const { token } = await createToken(database.pool, 'newcomer', 'new');
+  const { status, body } = await rest(gateway, token, '/users/me');
+  expect([status, body.data]).toEqual([200, expect.objectContaining({ id })]);
+  await database.pool.query('ALTER TABLE "User" ENABLE ALWAYS TRIGGER announce_insert');
+  await database.close();
+});
+
+describe('a standby', () => {
+  it.each([
+    ['is stopped', (standby: Standby) => standby.stop('immediate')],
+    ['does not respond', async (standby: Standby) => hold(at(lines, pair.indexOf(standby)))],
+  ])(
+    'delays a read by less than four seconds when it %s, and is healthy again afterwards',
+    async (_, fail) => {
+      const gateway = await start();
+      for (const account of accounts) await activeOf(gateway, account);
+      const standby = at(pair, 0);
+      const failing = fail(standby);
+      const took = await Promise.all(
+        accounts.map(async (account) => {
+          const began = performance.now();
+          await activeOf(gateway, account);
+          return performance.now() - began;
+        }),
+      );
+      await failing;
+      expect(Math.max(...took)).toBeLessThan(4_000);
+      await expect.poll(() => healthyOf(gateway)).toBe(1);
+      await standby.start();
+      at(lines, 0).release();
+      await expect.poll(() => healthyOf(gateway)).toBe(2);
+      expect(gateway.log).toEqual([]);
+    },
+  );
+
+  it('costs each read one retry when it holds a lock whose transaction it does not replay to the end', async () => {
+    const gateway = await start([at(lines, 0).url]);
+    const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
+    await pauseWithLock();
+    const began = performance.now();
+    await Promise.all([activeOf(gateway, alice), activeOf(gateway, bobby)]);
+    expect(performance.now() - began).toBeLessThan(4_000);
+    expect(figuresOf(gateway).retried).toBeGreaterThan(0);
+    expect(gateway.log).toEqual([]);
+  });
+
+  it('is not read from when its URL leads to a primary or to another database', async () => {
+    const gateway = await openStandbyGateway(withClient(await open()), [
+      `${cluster.primary.url}/${name}`,
+      `${at(pair, 0).url}/postgres`,
+    ]);
+    gateways.push(gateway);
+    await expect
+      .poll(() => statusesOf(gateway))
+      .toEqual([
+        'it is no standby, or no longer: it takes writes of its own',
+        expect.stringContaining('no copy of the database'),
+      ]);
+  });
+
+  it('is not read from while the role at the primary may not see which commits wait for standbys', async () => {
+    await cluster.primary.query(
+      `CREATE ROLE unseeing LOGIN PASSWORD 'unseeing'; GRANT ALL ON ALL TABLES IN SCHEMA public TO unseeing`,
+      name,
+    );
+    await cluster.isReplayed(pair);
+    const url = `${cluster.primary.url}/${name}`.replace('postgres:postgres', 'unseeing:unseeing');
+    const gateway = await openGatewayAt(url);
+    const lacking =
+      'the role "unseeing" of DATABASE_URL may not see which commits wait for standbys: GRANT pg_read_all_stats to it';
+    await expect.poll(() => statusesOf(gateway)).toEqual([lacking, lacking]);
+    await cluster.primary.query('GRANT pg_read_all_stats TO unseeing');
+    await expect.poll(() => healthyOf(gateway)).toBe(2);
+  });
+
+  it('is not read from once it is promoted', async () => {
+    const third = await cluster.addStandby();
+    const gateway = await start([`${third.url}/${name}`, at(lines, 1).url]);
+    const alice = at(accounts, 0);
+    const template = await activeOf(gateway, alice);
+    await third.promote();
+    const another = anotherOf(alice, template);
+    await third.query(`UPDATE "User" SET "activeTemplateId" = ${another} WHERE id = ${alice.userId}`, name);
+    for (let time = 0; time < 20; time++) expect(await activeOf(gateway, alice)).toBe(template);
+    await expect.poll(() => figuresOf(gateway).standbys[0]?.status).toMatch(/it takes writes of its own/);
+    // A standby of the promoted server is on the same timeline.
+    const fourth = await cluster.addStandby(third);
+    const other = await openStandbyGateway(withClient(await open()), [`${fourth.url}/${name}`]);
+    gateways.push(other);
+    await expect.poll(() => statusesOf(other)).toEqual([expect.stringContaining('timeline 2')]);
+    expect(await activeOf(other, alice)).toBe(template);
+    await third.stop('immediate');
+    await fourth.stop('immediate');
+  });
+});
+
+describe('a change that a standby shows before its primary', () => {
+  /** Makes commits wait for the second standby, which receives nothing from here on. */
+  async function holdCommits(): Promise<void> {
+    await cluster.primary.set('synchronous_standby_names', 'standby2');
+    // Its processes apply the setting one after the other.
+    const syncs = () => cluster.primary.query(`SELECT FROM pg_stat_replication WHERE sync_state = 'sync'`);
+    await expect.poll(async () => (await syncs()).length).toBe(1);
+    await sleep(200);
+    at(pair, 1).upstream.hold();
+  }
+
+  /** Begins a commit that waits for the second standby, and that the first one shows. */
+  async function beginCommit(account: Account, template: number): Promise<void> {
+    await holdCommits();
+    // Acknowledged only when the standby has it.
+    setActive(account, template).catch(() => {});
+  }
+
+  /** Makes the first standby lag behind a position, and returns that position as a request header. */
+  async function lag(table: string) {
+    await at(pair, 0).pauseReplay();
+    await cluster.primary.query(`SET synchronous_commit = local; CREATE TABLE ${table} ()`, name);
+    const [row] = await cluster.primary.query<{ position: string }>(
+      `SELECT '1-' || pg_current_wal_insert_lsn() AS position`,
+    );
+    return { 'Dovetail-Position': row?.position ?? '' };
+  }
+
+  async function releaseCommits(): Promise<void> {
+    at(pair, 1).upstream.release();
+    await cluster.primary.set('synchronous_standby_names', '');
+  }
+  afterEach(releaseCommits);
+
+  it.each([
+    ['when the standby lags', () => lag('noise')],
+    [
+      'when the standby is gone',
+      async () => {
+        await at(pair, 0).stop('immediate');
+        return {};
+      },
+    ],
+  ])('does not disappear from reads at the primary %s', async (_, leave) => {
+    const gateway = await start([at(lines, 0).url]);
+    const alice = at(accounts, 0);
+    const before = await activeOf(gateway, alice);
+    const template = anotherOf(alice, before);
+    await beginCommit(alice, template);
+    await expect.poll(() => activeOf(gateway, alice)).toBe(template);
+    const headers = await leave();
+    await expect(activeOf(gateway, alice, headers)).rejects.toThrow(/has not caught up/);
+    await releaseCommits();
+    expect(await activeOf(gateway, alice, headers)).toBe(template);
+  });
+
+  it('is not confused with one that began after the standby was lost, or that runs long', async () => {
+    const gateway = await start([at(lines, 0).url]);
+    const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
+    const before = await activeOf(gateway, alice);
+    const writer = await begin(`UPDATE "User" SET rank = 1 WHERE id = ${alice.userId}`);
+    await at(pair, 0).stop('immediate');
+    await expect.poll(() => healthyOf(gateway)).toBe(0);
+    await beginCommit(bobby, at(bobby.dttTemplates, 1));
+    expect(await activeOf(gateway, alice)).toBe(before);
+    await releaseCommits();
+    await writer.query('ROLLBACK');
+  });
+
+  it('stops the change feed, after which only a standby that is up to date is read from', async () => {
+    const gateway = await start([at(lines, 0).url]);
+    const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
+    const before = await activeOf(gateway, alice);
+    const others = await activeOf(gateway, bobby);
+    const template = anotherOf(alice, before);
+    await beginCommit(alice, template);
+    // The heartbeat of the feed waits behind that commit.
+    await expect.poll(() => gateway.feed.listening).toBe(false);
+    const counts = await readsDuring(async () => {
+      expect(await activeOf(gateway, alice)).toBe(template);
+      expect(await activeOf(gateway, bobby)).toBe(others);
+    });
+    expect(counts.primary).toBe(0);
+    // A standby that lags behind now is not read from.
+    await lag('noise3');
+    await expect(activeOf(gateway, bobby)).rejects.toThrow(/has not caught up/);
+  });
+});
+
+it('a subscription shows a change that standbys have not replayed', async () => {
+  const gateway = await start();
+  const alice = at(accounts, 0);
+  const socket = await connectSocket(gateway, alice.token);
+  const query = 'subscription { activeDttTemplate { databaseId } }';
+  socket.send({ id: '1', type: 'subscribe', payload: { query } });
+  const first = await socket.next();
+  expect(first).toMatchObject({ type: 'next' });
+  const now = Number(Object(first).payload.data.activeDttTemplate?.databaseId ?? 0);
+  await pause();
+  const template = at(alice.dttTemplates, at(alice.dttTemplates, 0) === now ? 1 : 0);
+  await setActive(alice, template);
+  const data = { activeDttTemplate: { databaseId: template } };
+  expect(await socket.next()).toMatchObject({ type: 'next', payload: { data } });
+  await resume();
+  closeSockets();
+});
+
+it('a Dovetail-Position that is invented affects no other viewer, and one that cannot be parsed is rejected', async () => {
+  const gateway = await start();
+  const [alice, bobby] = [at(accounts, 0), at(accounts, 1)];
+  const counts = await readsDuring(async () => {
+    await activeOf(gateway, alice, { 'Dovetail-Position': '1-FFFFFFFF/FFFFFFFF' });
+    await activeOf(gateway, bobby);
+  });
+  // The gateway limits it to the position of the primary, which the standby reaches.
+  expect(counts.standbys).toBeGreaterThan(0);
+  await readsFromStandby(gateway, alice);
+  const response = await fetch(`${gateway.url}/api/v1/dtt/templates`, {
+    headers: { Authorization: `Bearer ${alice.token}`, 'Dovetail-Position': 'nonsense' },
+  });
+  expect([response.status, (await response.json()).error]).toEqual([
+    400,
+    'Dovetail-Position must be what the response to a write had, such as 1-0/16B3748, or be left out',
+  ]);
+});

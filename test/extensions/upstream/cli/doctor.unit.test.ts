@@ -1,0 +1,49 @@
+/** The check of the upstream. */
+
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { checkUpstream } from '../../../../src/extensions/upstream/cli/doctor.ts';
+
+/** Starts a server, which is closed after the test. Returns its port. */
+async function listen(respond: RequestListener): Promise<string> {
+  const server = createServer(respond).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  // A server that listens on a port has an address of this type.
+  return String((server.address() as AddressInfo).port);
+}
+
+it('finds a problem with an upstream out of reach, and does not show the token', async () => {
+  const found = await checkUpstream('http://127.0.0.1:1/api/v1', 'secret');
+  expect(found).toMatchObject({ says: expect.stringMatching(/^GET \/users\/me: /) });
+  expect(JSON.stringify(found)).not.toContain('secret');
+});
+
+it.each([
+  ['hidden', 200, { ok: true, data: { id: 1 } }, 'ok', /responds, and accepts the token$/],
+  ['hidden', 401, { ok: false, error: 'Unauthorized' }, 'problem', /the token/],
+  ['hidden', 500, { ok: false, error: 'Internal server error' }, 'problem', /500/],
+  ['', 401, { ok: false, error: 'Unauthorized' }, 'ok', /responds; clients bring tokens of it$/],
+  ['', 404, {}, 'problem', /UPSTREAM_URL/],
+])(
+  'sends the upstream one request with the token %j, and judges a response with %i and the body %j',
+  async (UPSTREAM_TOKEN, status, body, state, says) => {
+    const received: string[] = [];
+    const port = await listen(({ method, url, headers }, response) => {
+      received.push(`${method} ${url} ${headers.authorization}`);
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+    });
+    const found = await checkUpstream(`http://127.0.0.1:${port}/api/v1`, UPSTREAM_TOKEN || undefined);
+    const isProblem = typeof found === 'object';
+    expect([isProblem ? 'problem' : 'ok', isProblem ? found.says : found]).toEqual([
+      state,
+      expect.stringMatching(says),
+    ]);
+    expect(received).toEqual([`GET /api/v1/users/me Bearer ${UPSTREAM_TOKEN || 'doctor'}`]);
+  },
+);

@@ -1,0 +1,127 @@
+/** `dovetail sync`: its output, and its exit codes. */
+
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import {
+  type DemoGateway,
+  openDemoGateway,
+  openTestDatabase,
+  type TestDatabase,
+} from '../../../support/gateway.ts';
+import { endProcesses, startCli } from '../../../support/processes.ts';
+import { runHere } from '../../../support/runHere.ts';
+import { behave, type FaultyProxy, openProxy, pathOf, reply } from '../support/upstream.ts';
+
+let source: DemoGateway;
+let proxy: FaultyProxy;
+/** The database of the mirror, which is open while the command runs, and empty before each test. */
+let mirror: TestDatabase;
+beforeAll(async () => {
+  source = await openDemoGateway();
+  proxy = await openProxy(source);
+  mirror = await openTestDatabase();
+});
+beforeEach(async () => {
+  // All other rows belong to users.
+  await mirror.pool.query('TRUNCATE "User" CASCADE');
+  proxy.misbehave = behave;
+  proxy.requests.length = 0;
+});
+afterEach(endProcesses);
+afterAll(async () => {
+  await proxy?.close();
+  await source?.close();
+  await mirror?.close();
+});
+
+const ofMirror = () => ({ DATABASE_URL: String(mirror.pool.options.connectionString) });
+const settings = () => ({ ...ofMirror(), UPSTREAM_TOKEN: source.token });
+const sync = (...args: string[]) => runHere(['sync', '--from', proxy.base, ...args], settings());
+
+it('mirrors the account of --from or else of UPSTREAM_URL, fetches only changes the next time, and nothing beside another run', async () => {
+  const first = await runHere(['sync', '--from', proxy.base], {
+    ...settings(),
+    UPSTREAM_URL: 'http://127.0.0.1:1/api/v1',
+  });
+  expect(first.stderr).toMatch(
+    /^(.* so far\n)*Done, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail token create --user demo --name mirror\n$/,
+  );
+  expect(first.stdout).toMatch(/^ +fetched +created .*\nuser +1 +1 /);
+  expect(first.code).toBe(0);
+
+  const upstream = { ...settings(), UPSTREAM_URL: proxy.base };
+  const second = await runHere(['sync', '--json'], upstream);
+  expect(second.stderr).toMatch(/^(.* so far\n)*Nothing has changed, with \d+ requests\.\n/);
+  expect(JSON.parse(second.stdout)).toEqual({
+    username: 'demo',
+    requests: Number(/with (\d+) requests/.exec(second.stderr)?.[1]),
+    notes: [],
+    records: expect.objectContaining({
+      user: { fetched: 1, created: 0, updated: 0, unchanged: 1, gone: 0, skipped: 0 },
+    }),
+  });
+  expect(second.code).toBe(0);
+
+  await mirror.pool.query(
+    `UPDATE "MirroredAccount" SET "heldBy" = 'another', "heldUntil" = now() + interval '30 seconds'`,
+  );
+  expect(await sync()).toMatchObject({
+    code: 1,
+    stderr: 'Another run is under way. Try again when it has ended.\n',
+  });
+});
+
+it('fetches every session again with --full, and has a note about what is missing', async () => {
+  await sync();
+  proxy.misbehave = (request, response) =>
+    pathOf(request) === '/ossm' && reply(response, 404, { ok: false, error: 'Not found' });
+  proxy.requests.length = 0;
+  const { stderr, stdout } = await sync('--json', '--full');
+  const { notes } = JSON.parse(stdout);
+  expect(notes).toHaveLength(1);
+  // The notes of the JSON are printed on standard error as well.
+  expect(stderr.split('\n')).toContain(notes[0]);
+  expect(proxy.requests.filter((request) => /\/dtt\/sessions\/\d+$/.test(request))).toHaveLength(60);
+});
+
+it.each([
+  [
+    'a token that the upstream rejects',
+    'dvt_wrong',
+    /^GET \/users\/me: the upstream does not accept the token\n$/,
+  ],
+  ['no token', '', /^UPSTREAM_TOKEN is not set: it takes the API token for http:.*\n$/],
+])('exits with 1 and one line for %s', async (_, UPSTREAM_TOKEN, line) => {
+  const given = { ...ofMirror(), UPSTREAM_URL: proxy.base, UPSTREAM_TOKEN };
+  const stderr = expect.stringMatching(line);
+  expect(await runHere(['sync'], given)).toEqual({ code: 1, stdout: '', stderr });
+});
+
+it('exits with 130 when it is interrupted', async () => {
+  const requested = new Promise<void>((settle) => {
+    proxy.misbehave = (request) => {
+      if (pathOf(request) !== '/dtt') return false;
+      settle();
+      return true;
+    };
+  });
+  const { child, exit } = startCli(['sync', '--from', proxy.base], settings());
+  await requested;
+  child.kill('SIGINT');
+  expect(await exit).toEqual({
+    code: 130,
+    stdout: '',
+    stderr: expect.stringMatching(
+      /^(.* so far\n)*Interrupted\. What was read is stored, and the next run goes on\.\n$/,
+    ),
+  });
+});
+
+it('prints a line about each request that is repeated', async () => {
+  proxy.misbehave = (_, response) => {
+    proxy.misbehave = behave;
+    return reply(response, 503, {});
+  };
+  const { code, stderr } = await sync();
+  expect(stderr).toContain('GET /users/me: it responded with 503; trying again (2 of 9)\n');
+  expect(code).toBe(0);
+});

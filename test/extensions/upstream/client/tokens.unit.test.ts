@@ -1,0 +1,273 @@
+/** Tokens of the upstream that clients send, with a mock in place of the upstream and a clock that the test sets. */
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  type Credential,
+  createUpstreamTokens,
+  type TokenCheck,
+  type UpstreamTokens,
+} from '../../../../src/extensions/upstream/client/tokens.ts';
+
+const valid: TokenCheck = { kind: 'valid', userId: 1 };
+const invalid: TokenCheck = { kind: 'invalid' };
+const away: TokenCheck = { kind: 'away', retryAfter: undefined };
+const ttl = 60_000;
+const idle = 600_000;
+
+const check = vi.fn<(token: string) => Promise<TokenCheck>>();
+const onBegin = vi.fn();
+const onEnd = vi.fn();
+const onOther = vi.fn();
+let tokens: UpstreamTokens;
+
+/** How far the system clock was set back, in milliseconds. */
+let setBack = 0;
+
+function setClockBack(): void {
+  setBack += 2 * 60 * 60_000;
+  vi.setSystemTime(Date.now() - 2 * 60 * 60_000);
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+  setBack = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => Date.now() + setBack);
+  for (const mock of [check, onBegin, onEnd, onOther]) mock.mockReset();
+  check.mockResolvedValue(valid);
+  tokens = createUpstreamTokens({ check, onBegin, onEnd, onOther, ttl, idle });
+});
+afterEach(() => {
+  tokens.close();
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+const authenticate = (token: string, address = 'one') => tokens.authenticate(`Bearer ${token}`, address);
+
+/** Authenticates with a valid token, and returns its credential. */
+async function credentialFor(token = 'alice'): Promise<Credential> {
+  const authentication = await authenticate(token);
+  const viewer = 'viewer' in authentication ? authentication.viewer : undefined;
+  const credential = viewer && tokens.credentialOf(viewer);
+  if (!credential) throw new Error('the token was not accepted');
+  return credential;
+}
+
+const never = () => new Promise<TokenCheck>(() => {});
+
+describe('a token that was valid before', () => {
+  it('is checked again after its time to live, and not before, also if the system clock is set back', async () => {
+    const { viewer } = await credentialFor();
+    vi.advanceTimersByTime(ttl - 1);
+    expect(tokens.known('Bearer alice')).toBe(viewer);
+    expect(await authenticate('alice')).toEqual({ viewer });
+    expect(check).toHaveBeenCalledTimes(1);
+    setClockBack();
+    vi.advanceTimersByTime(1);
+    expect(tokens.known('Bearer alice')).toBeUndefined();
+    expect(await authenticate('alice')).toEqual({ viewer });
+    expect(check).toHaveBeenCalledTimes(2);
+  });
+
+  it('is checked by one request at a time, and accepted without waiting for a check that hangs', async () => {
+    const { viewer } = await credentialFor();
+    check.mockImplementation(never);
+    vi.advanceTimersByTime(ttl);
+    const began = process.uptime();
+    const waiting = [authenticate('alice'), authenticate('alice')];
+    // This request comes long after the check began.
+    vi.advanceTimersByTime(ttl);
+    waiting.push(authenticate('alice'));
+    expect(await Promise.all(waiting)).toEqual([{ viewer }, { viewer }, { viewer }]);
+    expect(process.uptime() - began).toBeLessThan(5);
+    expect(check).toHaveBeenCalledTimes(2);
+  });
+
+  it('is accepted for an hour while the upstream is unavailable', async () => {
+    const { viewer } = await credentialFor();
+    check.mockResolvedValue(away);
+    for (let minute = 1; minute < 60; minute++) {
+      vi.advanceTimersByTime(60_000);
+      expect(await authenticate('alice')).toEqual({ viewer });
+    }
+    vi.advanceTimersByTime(60_000);
+    expect(await authenticate('alice')).toEqual({ error: 'upstreamAway', retryAfter: 5 });
+    expect(await tokens.recheck(viewer)).toBe(false);
+    check.mockResolvedValue(valid);
+    vi.advanceTimersByTime(5_000);
+    expect(await authenticate('alice')).toEqual({ viewer });
+  });
+
+  it('is checked once for many doubts, and again when an unavailable upstream may be asked again', async () => {
+    const credential = await credentialFor();
+    check.mockResolvedValue({ kind: 'away', retryAfter: 60 });
+    for (let times = 0; times < 100; times++) tokens.noteStatus(credential, 'doubtful', Date.now());
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(check).toHaveBeenCalledTimes(2);
+    check.mockResolvedValue(invalid);
+    await vi.advanceTimersByTimeAsync(59_000);
+    expect(check).toHaveBeenCalledTimes(2);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(check).toHaveBeenCalledTimes(3);
+    expect(credential.viewer.ended?.aborted).toBe(true);
+  });
+
+  it('is accepted without a check for as long as the upstream asks to wait', async () => {
+    const { viewer } = await credentialFor();
+    check.mockResolvedValue({ kind: 'away', retryAfter: 600 });
+    vi.advanceTimersByTime(ttl);
+    for (let second = 0; second < 600; second += 10) {
+      expect(await authenticate('alice')).toEqual({ viewer });
+      vi.advanceTimersByTime(10_000);
+    }
+    expect(check).toHaveBeenCalledTimes(2);
+    await authenticate('alice');
+    expect(check).toHaveBeenCalledTimes(3);
+  });
+
+  it('ends within five seconds of a doubt if the upstream rejects it then', async () => {
+    const credential = await credentialFor();
+    check.mockResolvedValue(invalid);
+    // No request with the token follows.
+    tokens.noteStatus(credential, 'doubtful', Date.now());
+    tokens.noteStatus(credential, 'doubtful', Date.now());
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(credential.viewer.ended?.aborted).toBe(true);
+    expect(onEnd).toHaveBeenCalledTimes(1);
+    expect(tokens.credentialOf(credential.viewer)).toBeUndefined();
+    expect(await tokens.recheck(credential.viewer)).toBe(false);
+    expect(await authenticate('alice')).toEqual({ viewer: null });
+    expect(check).toHaveBeenCalledTimes(2);
+  });
+
+  it('stays valid after a doubt if the upstream accepts it then', async () => {
+    const credential = await credentialFor();
+    for (let times = 0; times < 3; times++) {
+      vi.advanceTimersByTime(5_000);
+      tokens.noteStatus(credential, 'doubtful', Date.now());
+      expect(await authenticate('alice')).toEqual({ viewer: credential.viewer });
+    }
+    expect(check).toHaveBeenCalledTimes(4);
+    expect(onEnd).not.toHaveBeenCalled();
+  });
+
+  it('is checked again after a doubt, even if what was asked before the doubt confirms it later', async () => {
+    const credential = await credentialFor();
+    vi.advanceTimersByTime(ttl);
+    let settle = (_checked: TokenCheck) => {};
+    check.mockImplementationOnce(() => new Promise((resolve) => (settle = resolve)));
+    const authenticating = authenticate('alice');
+    const askedAt = Date.now();
+    await vi.advanceTimersByTimeAsync(100);
+    tokens.noteStatus(credential, 'doubtful', Date.now());
+    check.mockResolvedValue(invalid);
+    settle(valid);
+    expect(await authenticating).toEqual({ viewer: credential.viewer });
+    tokens.noteStatus(credential, 'valid', askedAt);
+    expect(tokens.known('Bearer alice')).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(credential.viewer.ended?.aborted).toBe(true);
+  });
+
+  it('has its time to live from when the upstream was asked, however late the response came', async () => {
+    const credential = await credentialFor();
+    const askedAt = Date.now();
+    vi.advanceTimersByTime(ttl / 2);
+    tokens.noteStatus(credential, 'valid', askedAt);
+    vi.advanceTimersByTime(ttl / 2 - 1);
+    expect(tokens.known('Bearer alice')).toBe(credential.viewer);
+    vi.advanceTimersByTime(1);
+    expect(tokens.known('Bearer alice')).toBeUndefined();
+  });
+
+  it('ends when it belongs to another account, and is accepted for that account ten seconds later', async () => {
+    const { viewer } = await credentialFor();
+    check.mockResolvedValue({ kind: 'valid', userId: 2 });
+    vi.advanceTimersByTime(ttl);
+    expect(await authenticate('alice')).toEqual({ viewer: null });
+    expect(onOther).toHaveBeenCalledTimes(1);
+    expect(viewer.ended?.aborted).toBe(true);
+    vi.advanceTimersByTime(9_000);
+    expect(await authenticate('alice')).toEqual({ viewer: null });
+    vi.advanceTimersByTime(1_001);
+    expect((await credentialFor()).viewer.id).toBe(2);
+  });
+
+  it('is forgotten when it has not been used for a while', async () => {
+    const credential = await credentialFor();
+    vi.advanceTimersByTime(idle - 1_000);
+    await authenticate('alice');
+    vi.advanceTimersByTime(idle - 1_000);
+    expect(onEnd).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(60_000);
+    expect(onEnd).toHaveBeenCalledTimes(1);
+    expect(credential.viewer.ended?.aborted).toBe(true);
+    check.mockClear();
+    await authenticate('alice');
+    expect(check).toHaveBeenCalledTimes(1);
+  });
+});
+
+it('a token that makes room for others has not ended: an open stream of it goes on until the upstream rejects it', async () => {
+  const { viewer } = await credentialFor();
+  for (let count = 0; count < 10_000; count++) await authenticate(`other-${count}`, `address ${count}`);
+  expect(onEnd).toHaveBeenCalledTimes(1);
+  expect([viewer.ended?.aborted, await tokens.recheck(viewer)]).toEqual([false, true]);
+  // It is held again, in place of another one.
+  expect([onBegin.mock.calls.length, onEnd.mock.calls.length]).toEqual([10_002, 2]);
+  check.mockResolvedValue(invalid);
+  vi.advanceTimersByTime(ttl);
+  expect([await tokens.recheck(viewer), viewer.ended?.aborted]).toEqual([false, true]);
+  expect(await tokens.recheck(viewer)).toBe(false);
+});
+
+describe('a token that was not sent before', () => {
+  it('is checked once in five seconds for each address while the upstream is unavailable', async () => {
+    check.mockResolvedValue(away);
+    const together = Array.from({ length: 90 }, (_, index) => authenticate(`nobody-${index}`));
+    for (const response of await Promise.all(together))
+      expect(response).toEqual({ error: 'upstreamAway', retryAfter: 5 });
+    const first = check.mock.calls.length;
+    expect(first).toBeLessThanOrEqual(4);
+    await authenticate('one more');
+    expect(check).toHaveBeenCalledTimes(first);
+    // Other addresses are not limited.
+    await authenticate('nobody', 'two');
+    expect(check).toHaveBeenCalledTimes(first + 1);
+    vi.advanceTimersByTime(5_001);
+    await authenticate('later');
+    expect(check).toHaveBeenCalledTimes(first + 2);
+  });
+
+  it('is not checked for as long as the upstream asks to wait, while other tokens of its address are', async () => {
+    check.mockResolvedValueOnce({ kind: 'away', retryAfter: 600 });
+    expect(await authenticate('alice')).toEqual({ error: 'upstreamAway', retryAfter: 600 });
+    vi.advanceTimersByTime(300_000);
+    expect(await authenticate('alice')).toEqual({ error: 'upstreamAway', retryAfter: 300 });
+    expect(check).toHaveBeenCalledTimes(1);
+    expect(await authenticate('bob')).toMatchObject({ viewer: { id: 1 } });
+    vi.advanceTimersByTime(300_000);
+    expect(await authenticate('alice')).toMatchObject({ viewer: { id: 1 } });
+  });
+
+  it('does not wait for checks from other addresses that hang', async () => {
+    check.mockImplementation((token) => (token === 'alice' ? Promise.resolve(valid) : never()));
+    for (let index = 0; index < 160; index++) authenticate(`nobody-${index}`);
+    await expect.poll(() => check).toHaveBeenCalled();
+    expect(await authenticate('alice', 'two')).toMatchObject({ viewer: { id: 1 } });
+    expect(check).toHaveBeenCalledTimes(4 + 1);
+  });
+
+  it('is rejected for a minute after too many invalid ones from its address, even if it was waiting', async () => {
+    check.mockResolvedValue(invalid);
+    const together = Array.from({ length: 90 }, (_, index) => authenticate(`nobody-${index}`));
+    const responses = await Promise.all(together);
+    expect(responses.slice(0, 20)).toEqual(Array(20).fill({ viewer: null }));
+    expect(responses.at(-1)).toEqual({ error: 'tooManyRequests', retryAfter: 60 });
+    expect(check.mock.calls.length).toBeLessThan(24);
+    check.mockResolvedValue(valid);
+    expect(await authenticate('alice')).toMatchObject({ error: 'tooManyRequests' });
+    vi.advanceTimersByTime(60_001);
+    expect(await authenticate('alice')).toMatchObject({ viewer: { id: 1 } });
+  });
+});

@@ -1,0 +1,414 @@
+/** How requests are sent to an upstream, and how its responses are read. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import pLimit from 'p-limit';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
+import {
+  createUpstream,
+  isMissing,
+  isNotOffered,
+  readRetryAfter,
+  type Timing,
+  Unauthorized,
+  type Upstream,
+  UpstreamError,
+  type UpstreamOptions,
+  UpstreamRejection,
+} from '../../../../src/extensions/upstream/client/upstream.ts';
+import { readPages } from '../../../../src/extensions/upstream/mirror/list.ts';
+import { type FaultyProxy, openProxy, reply, shortTiming } from '../support/upstream.ts';
+
+const token = 'secret-token';
+const good = { ok: true, data: 'good' };
+
+let server: FaultyProxy;
+let upstream: Upstream;
+
+beforeEach(async () => {
+  server = await openProxy();
+  upstream = clientWith({});
+});
+afterEach(() => server?.close());
+
+const clientWith = (timing: Partial<Timing>, more: Partial<UpstreamOptions> = {}) =>
+  createUpstream({ base: server.base, token, timing: { ...shortTiming, ...timing }, ...more });
+
+/** Responds to each request with the next of these, and with the last one from then on. */
+function respondWith(...responses: { status: number; body?: unknown; headers?: Record<string, string> }[]) {
+  server.misbehave = (_request, response) => {
+    const scripted = responses.length > 1 ? responses.shift() : responses[0];
+    return reply(response, scripted?.status ?? 200, scripted?.body ?? good, scripted?.headers);
+  };
+}
+
+describe('the client of an upstream', () => {
+  it('sends the token, asks for JSON, sends a body as JSON, and returns the data of the envelope', async () => {
+    const sent: unknown[] = [];
+    server.misbehave = ({ method, headers }, response) => {
+      sent.push([method, headers.accept, headers['content-type'], headers['content-length']]);
+      return reply(response, 200, good);
+    };
+    expect(await upstream.get('/dtt')).toBe('good');
+    expect(await upstream.post('/dtt/templates/1', { isActive: true })).toBe('good');
+    expect(server.authorizations).toEqual(Array(2).fill(`Bearer ${token}`));
+    expect(sent).toEqual([
+      ['GET', 'application/json', undefined, undefined],
+      ['POST', 'application/json', 'application/json', '17'],
+    ]);
+  });
+
+  it('takes up no place among the concurrent requests while it waits for its budget or for a retry', async () => {
+    const inTurn = pLimit(1);
+    const paused = createBudget(0);
+    paused.pauseFor(60 * 60_000);
+    const spent = createBudget(1);
+    spent.note();
+    const stop = new AbortController();
+    const clientIn = (more: Partial<UpstreamOptions>) =>
+      clientWith({ delay: 60_000, maxDelay: 60_000 }, { inTurn, ...more });
+    server.misbehave = ({ url }, response) => reply(response, url?.endsWith('/broken') ? 500 : 200, good);
+    const waiting = [
+      clientIn({ budget: paused }).get('/dtt', stop.signal),
+      clientIn({ budget: spent, priority: 'details' }).get('/dtt', stop.signal),
+      clientIn({}).get('/broken', stop.signal),
+    ].map((each) => each.catch(() => 'stopped'));
+    await expect.poll(() => server.requests).toEqual(['GET /broken']);
+    expect(await clientIn({}).get('/dtt')).toBe('good');
+    stop.abort();
+    expect(await Promise.all(waiting)).toEqual(['stopped', 'stopped', 'stopped']);
+  });
+
+  it('does not retry when the token is rejected', async () => {
+    respondWith({ status: 401, body: { ok: false, error: 'Unauthorized' } });
+    await expect(upstream.get('/dtt')).rejects.toThrow(Unauthorized);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it.each([
+    { status: 408 },
+    { status: 429 },
+    { status: 500 },
+    { status: 503 },
+    { status: 200, body: '<html>' },
+    { status: 200, body: '{"ok":true,"data":' },
+    { status: 200, body: '[1,2]' },
+  ])('retries a request after %j', async (scripted) => {
+    respondWith(scripted, scripted, { status: 200 });
+    expect(await upstream.get('/dtt')).toBe('good');
+    expect(server.requests).toHaveLength(3);
+    expect(upstream.requestCount()).toBe(3);
+  });
+
+  it.each([
+    [4, '5 attempts'],
+    [0, '1 attempt'],
+  ])('gives up after %i retries, with a message that says what happened', async (retries, attempts) => {
+    respondWith({ status: 503 });
+    await expect(clientWith({ retries }).get('/dtt')).rejects.toThrow(
+      `GET /dtt: it responded with 503. Gave up after ${attempts}.`,
+    );
+    expect(server.requests).toHaveLength(retries + 1);
+  });
+
+  it('reports each retry', async () => {
+    const onRetry = vi.fn();
+    respondWith({ status: 503 }, { status: 429 }, { status: 200 });
+    await clientWith({}, { onRetry }).get('/dtt');
+    expect(onRetry.mock.calls).toEqual([
+      ['GET /dtt: it responded with 503', 2, 5],
+      ['GET /dtt: it responded with 429', 3, 5],
+    ]);
+  });
+
+  it('suggests that UPSTREAM_URL may be wrong at a 404 without the envelope', async () => {
+    respondWith({ status: 404, body: '<h1>Not Found</h1>' });
+    const base = server.base.replace('/api/v1', '');
+    await expect(createUpstream({ base, token }).get('/dtt?limit=1')).rejects.toThrow(
+      `${base}/dtt?… responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`,
+    );
+  });
+
+  it.each([
+    [404, { ok: false, error: 'DTT device not found' }, 'it responded with 404 "DTT device not found"'],
+    [200, { ok: false, error: 'Nothing of yours' }, 'it responded with 200 "Nothing of yours"'],
+    [400, good, 'it responded with 400'],
+    [405, '<h1>Not Allowed</h1>', 'it responded with 405'],
+  ])('takes %i with %j for a rejection, without a retry', async (status, body, message) => {
+    respondWith({ status, body });
+    const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
+    const said = typeof body === 'object' && 'error' in body ? body.error : undefined;
+    const failure = { failure: `responded with ${status}`, method: 'GET', route: '/dtt', status };
+    expect(error).toEqual(new UpstreamRejection(`GET /dtt: ${message}`, failure, said));
+    expect(error).toMatchObject({ name: 'UpstreamRejection', status, said });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('does not take a 201 with a location for a redirect', async () => {
+    respondWith({ status: 201, headers: { Location: '/elsewhere' } });
+    expect(await upstream.get('/dtt')).toBe('good');
+  });
+
+  it.each([301, 302, 303, 307, 308])(
+    'follows no redirect, which could send the token elsewhere or repeat a write: %i',
+    async (status) => {
+      respondWith({ status, headers: { Location: '/api/v1/elsewhere?a' } });
+      const message = `it redirects to "${new URL(server.base).origin}/api/v1/elsewhere", which is not followed`;
+      await expect(upstream.get('/dtt')).rejects.toThrow(message);
+      await expect(upstream.post('/dtt', {})).rejects.toThrow(message);
+      expect(server.requests).toHaveLength(2);
+    },
+  );
+
+  it.each(['127.0.0.1', 'localhost'])('gives up if the connection is refused, at %s', async (host) => {
+    await server.close();
+    const base = server.base.replace('127.0.0.1', host);
+    const posting = clientWith({}, { base }).post('/dtt', {});
+    const error = await posting.catch((caught: unknown) => caught);
+    expect(String(error)).toMatch(/POST \/dtt: connect ECONNREFUSED \S+\. Gave up after 5 attempts\.$/);
+    // Nothing was sent.
+    expect(error).toMatchObject({ name: 'Unavailable', mayHaveActed: false });
+  });
+
+  it('says that a request may have been carried out if that holds for any attempt, not only for the last', async () => {
+    respondWith({ status: 500 }, { status: 429 });
+    await expect(upstream.post('/dtt', {})).rejects.toMatchObject({ mayHaveActed: true });
+  });
+
+  it('gives up if the upstream hangs before its response or in the middle of it', async () => {
+    const misbehaviours: FaultyProxy['misbehave'][] = [
+      () => true,
+      (_request, response) => response.writeHead(200).write('{"ok"'),
+    ];
+    for (const misbehave of misbehaviours) {
+      server.misbehave = misbehave;
+      const message = 'no response within 0.05 s. Gave up after 2 attempts.';
+      const error = expect.objectContaining({ message: `POST /dtt: ${message}`, mayHaveActed: true });
+      await expect(clientWith({ timeout: 50, retries: 1 }).post('/dtt', {})).rejects.toEqual(error);
+    }
+  });
+
+  it('waits as long as Retry-After says before it sends any request', async () => {
+    respondWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
+    const start = Date.now();
+    // The longest pause that the client accepts is exactly as long as Retry-After.
+    const client = clientWith({ longestPause: 1_000 });
+    const first = client.get('/dtt');
+    await sleep(200);
+    await Promise.all([first, client.get('/ossm')]);
+    expect(Date.now() - start).toBeGreaterThanOrEqual(990);
+  });
+
+  it('reads Retry-After in seconds and as a date, and takes an hour for more', () => {
+    const date = (milliseconds: number) => new Date(Date.now() + milliseconds).toUTCString();
+    expect(['2', '0', '-1', 'soon', null].map(readRetryAfter)).toEqual([2_000, 0, 0, 0, 0]);
+    expect(readRetryAfter(date(60_000))).toBeGreaterThan(58_000);
+    expect(readRetryAfter(date(-60_000))).toBe(0);
+    for (const longer of ['9'.repeat(20), '9'.repeat(400), 'Fri, 31 Dec 9999 23:59:59 GMT'])
+      expect(readRetryAfter(longer)).toBe(3_600_000);
+  });
+
+  it('gives up if Retry-After is longer than its longest pause', async () => {
+    respondWith({ status: 429, headers: { 'Retry-After': '3600' } });
+    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: it asks to wait for 3600 s.');
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('stops reading a response that is too large', async () => {
+    let sent = 0;
+    server.misbehave = (_request, response) => {
+      response.writeHead(200);
+      const flood = () => {
+        while (!response.destroyed && response.write('x'.repeat(65_536))) sent += 65_536;
+      };
+      response.on('drain', flood);
+      flood();
+      return true;
+    };
+    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: the response is larger than 4 MiB');
+    expect(sent).toBeLessThan(32 * 1024 * 1024);
+  });
+
+  it('quotes a rejection shortened, without the token and without control characters', async () => {
+    respondWith({ status: 403, body: { ok: false, error: `No \u001b[31m${token}\n${'x'.repeat(1000)}` } });
+    const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
+    if (!(error instanceof UpstreamRejection)) throw error;
+    expect(error.message).toMatch(/^GET \/dtt: it responded with 403 "No {2}\[31m\*\*\* x+"$/);
+    expect(error.message.length).toBeLessThan(300);
+  });
+
+  it('stops waiting for a retry when it is aborted', async () => {
+    respondWith({ status: 429, headers: { 'Retry-After': '1' } });
+    const end = new AbortController();
+    const response = upstream.get('/dtt', end.signal);
+    await expect.poll(() => server.requests).toHaveLength(1);
+    setTimeout(() => end.abort(), 50);
+    await expect(response).rejects.toThrow('aborted');
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it('cancels its open requests when it is aborted', async () => {
+    const unhurried = clientWith({ timeout: 60_000 });
+    const end = new AbortController();
+    const closed = new Promise<void>((settle) => {
+      server.misbehave = (_request, response) => {
+        response.on('close', settle);
+        return true;
+      };
+    });
+    const responses = [unhurried.get('/dtt', end.signal), unhurried.post('/dtt', {}, end.signal)];
+    const outcomes = Promise.allSettled(responses);
+    await expect.poll(() => server.requests, { interval: 5 }).toHaveLength(2);
+    end.abort();
+    await closed;
+    expect(await outcomes).toMatchObject([
+      { status: 'rejected', reason: { name: 'AbortError' } },
+      { status: 'rejected', reason: { name: 'AbortError' } },
+    ]);
+  });
+});
+
+describe('an error of an upstream', () => {
+  const rejection = (status: number, said?: string) =>
+    new UpstreamRejection('no', { failure: 'no', status }, said);
+
+  const other = new UpstreamError('Invalid ID, not found', { failure: 'no' });
+  it.each([
+    // The error, whether the record is missing, and whether the operation is not offered.
+    [rejection(404, 'gone'), true, true],
+    [rejection(404), false, true],
+    [rejection(400, 'DTT device not found'), true, false],
+    [rejection(400, 'Invalid ID'), false, true],
+    [rejection(400), false, false],
+    [rejection(403, 'Forbidden'), false, true],
+    [rejection(403), false, false],
+    [rejection(405), false, true],
+    [rejection(501, 'Not implemented'), false, true],
+    [other, false, false],
+  ])('says whether the record is missing, or the operation: %o', (error, missing, absent) => {
+    expect([isMissing(error), isNotOffered(error)]).toEqual([missing, absent]);
+  });
+});
+
+describe('the pages of a list', () => {
+  /** Serves a list of ids, which may change after each request. */
+  function serve(
+    ids: (number | undefined)[],
+    {
+      change = (_request: number): unknown => undefined,
+      most = 100,
+      paginationOf = (limit: number, offset: number): unknown => ({ limit, offset }),
+    } = {},
+  ) {
+    server.misbehave = (request, response) => {
+      const query = new URL(request.url ?? '', server.base).searchParams;
+      const offset = Number(query.get('offset'));
+      const limit = Math.min(most, Number(query.get('limit')));
+      const data = ids.slice(offset, offset + limit).map((id) => ({ id }));
+      reply(response, 200, { ok: true, data: { data, pagination: paginationOf(limit, offset) } });
+      change(server.requests.length);
+      return true;
+    };
+  }
+
+  async function readIds(isPaged?: boolean): Promise<number[]> {
+    const ids: number[] = [];
+    for await (const { items } of readPages(upstream, '/dtt', undefined, isPaged))
+      ids.push(...items.map(({ id }) => id ?? 0));
+    return ids;
+  }
+
+  const upTo = (count: number) => Array.from({ length: count }, (_, index) => count - index);
+
+  it.each([0, 1, 19, 20, 21, 39, 99, 100, 101, 199, 200, 250])(
+    'are read to the end, each record once, whatever the limit and the form of each: %i records',
+    async (count) => {
+      for (const most of [100, 20]) {
+        serve(upTo(count), { most });
+        expect(await readIds()).toEqual(upTo(count));
+      }
+      for (const pagination of [undefined, null, {}, { limit: 0 }, { limit: 'all' }]) {
+        serve(upTo(count), { paginationOf: () => pagination });
+        expect(await readIds()).toEqual(upTo(count));
+      }
+      server.misbehave = (request, response) => {
+        const offset = Number(new URL(request.url ?? '', server.base).searchParams.get('offset'));
+        const data = upTo(count).slice(offset, offset + 100);
+        return reply(response, 200, { ok: true, data: data.map((id) => ({ id })) });
+      };
+      expect(await readIds()).toEqual(upTo(count));
+    },
+  );
+
+  it.each([
+    [99, 1],
+    [97, 3],
+    [100, 1],
+  ])('are read to the end if ids are missing at %i and %i more', async (start, count) => {
+    const ids: (number | undefined)[] = upTo(250);
+    ids.splice(start, count, ...Array.from({ length: count }, () => undefined));
+    serve(ids);
+    expect(await readIds()).toEqual(ids.map((id) => id ?? 0));
+    expect(server.requests).toHaveLength(3);
+  });
+
+  it('lack no record when others are removed or added while they are read', async () => {
+    // A record that is added at the beginning is found when reading starts over.
+    const renewed = upTo(400);
+    serve(renewed, { change: (request) => request === 2 && renewed.splice(0, 3, 999) });
+    expect(new Set(await readIds())).toEqual(new Set([999, ...upTo(400)]));
+    // When reading starts over, every record of the list has been read before.
+    for (const [when, start] of [
+      [2, 10],
+      [3, 150],
+    ] as const) {
+      server.requests.length = 0;
+      const shrinking = upTo(400);
+      serve(shrinking, { change: (request) => request === when && shrinking.splice(start, 3) });
+      expect(new Set(await readIds())).toEqual(new Set(upTo(400)));
+    }
+    const growing = upTo(400);
+    serve(growing, { change: () => growing.unshift(growing.length + 1) });
+    expect(await readIds()).toEqual(expect.arrayContaining(upTo(400)));
+  });
+
+  it('fail when the list keeps shrinking, repeats itself, or has no ids', async () => {
+    const ids = upTo(1000);
+    serve(ids, { change: () => ids.shift() });
+    await expect(readIds()).rejects.toThrow('GET /dtt: the list keeps changing while it is read');
+    const data = upTo(100).map((id) => ({ id }));
+    respondWith({ status: 200, body: { ok: true, data: { data, pagination: { limit: 100, offset: 0 } } } });
+    await expect(readIds()).rejects.toThrow('GET /dtt: the list repeats itself');
+    serve(Array.from({ length: 150 }, () => undefined));
+    await expect(readIds()).rejects.toThrow('GET /dtt: the list repeats itself at offset 0');
+  });
+
+  it.each([1, 99, 100, 101, 250])(
+    'may be a single one with all of %i records, unless the list is known to be paged',
+    async (count) => {
+      const data = upTo(count).map((id) => ({ id }));
+      respondWith({ status: 200, body: { ok: true, data } });
+      expect(await readIds(false)).toEqual(upTo(count));
+      if (count >= 100) await expect(readIds()).rejects.toThrow('GET /dtt: the ');
+    },
+  );
+
+  it('fail when a later one is longer than was requested', async () => {
+    serve(upTo(150));
+    const { misbehave } = server;
+    server.misbehave = (request, response) =>
+      request.url?.includes('offset=0')
+        ? misbehave(request, response)
+        : reply(response, 200, { ok: true, data: upTo(150).map((id) => ({ id })) });
+    await expect(readIds(false)).rejects.toThrow('the response is not a list of at most 100');
+  });
+
+  it.each([
+    ['no list', { data: 'x' }],
+    ['longer than was requested', { data: upTo(101).map((id) => ({ id })) }],
+    ['null', null],
+  ])('fail when the response is %s', async (_name, data) => {
+    respondWith({ status: 200, body: { ok: true, data } });
+    await expect(readIds()).rejects.toThrow('GET /dtt: the response is not a list of at most 100');
+  });
+});

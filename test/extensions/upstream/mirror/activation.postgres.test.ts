@@ -1,0 +1,192 @@
+/** Activations by clients that send tokens of the upstream. */
+
+import { describe, expect, it } from 'vitest';
+import { createToken } from '../../../../src/auth/tokens.ts';
+import type { TestGateway } from '../../../support/gateway.ts';
+import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
+
+const alice = 'token-of-alice';
+const second = 'second-of-alice';
+
+const open = openForEachTest();
+const settings = { UPSTREAM_INTERVAL: '600' };
+
+async function activate(gateway: TestGateway, id: number, token = alice) {
+  const selected = 'template { databaseId isActive }';
+  const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { ${selected} } }`;
+  return (await ask(gateway, token, query)).body;
+}
+
+/** What Alice sees of her templates. */
+async function library({ gateway }: FrontedService) {
+  const query = '{ activeDttTemplate { databaseId } dttTemplates { nodes { databaseId name isActive } } }';
+  return (await ask(gateway, alice, query)).body.data;
+}
+
+const activeIn = async (fronted: FrontedService) =>
+  (await library(fronted)).activeDttTemplate?.databaseId ?? null;
+
+describe('an activation', () => {
+  it('succeeds for a template that is an import in the mirror, and the account’s own upstream by now', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service } = fronted;
+    await arrive(gateway, alice);
+    // All of its details are in the mirror.
+    const { body } = await ask(gateway, alice, '{ dttTemplates { nodes { segments { type } } } }');
+    expect(body.errors).toBeUndefined();
+    const [id = 0] = service.account(1).imports;
+    service.account(1).imports.delete(id);
+    service.account(2).ownTemplates.delete(id);
+    service.account(1).ownTemplates.add(id);
+    Object.assign(service.world.templates.get(id) ?? {}, { ownerId: 1 });
+    expect(await activate(gateway, id)).toEqual({
+      data: { activateTemplate: { template: { databaseId: id, isActive: true } } },
+    });
+    expect([service.account(1).activeTemplateId, await activeIn(fronted)]).toEqual([id, id]);
+  });
+
+  it('of an imported template is rejected without a request upstream; of an own one it returns segments that are not here yet', async () => {
+    const fronted = await open({ settings });
+    const { gateway, database, service } = fronted;
+    await arrive(gateway, alice);
+    const [imported = 0] = service.account(1).imports;
+    const before = await library(fronted);
+    expect((await activate(gateway, imported)).errors).toMatchObject([{ extensions: { code: 'NOT_FOUND' } }]);
+    expect(service.requests.filter(({ method }) => method === 'POST')).toEqual([]);
+    expect(await library(fronted)).toEqual(before);
+    const [id = 0] = service.account(1).ownTemplates;
+    await database.pool.query(`DELETE FROM "DttTemplateSegment" WHERE "templateId" = ${id}`);
+    await database.pool.query(`UPDATE "DttTemplate" SET "detailsPending" = true WHERE id = ${id}`);
+    const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { template { segments { type } } } }`;
+    const { data } = (await ask(gateway, alice, query)).body;
+    expect(data.activateTemplate.template.segments).not.toHaveLength(0);
+  });
+
+  it('with a token that was moved to another account adds nothing of that account', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service } = fronted;
+    await arrive(gateway, alice);
+    await arrive(gateway, second);
+    const before = await library(fronted);
+    service.addToken(second, 2);
+    const [id = 0] = [...service.account(2).ownTemplates].filter(
+      (own) => !service.account(1).imports.has(own),
+    );
+    expect((await activate(gateway, id, second)).errors).toMatchObject([
+      { extensions: { code: 'NOT_FOUND' } },
+    ]);
+    expect(await library(fronted)).toEqual(before);
+  });
+
+  it('is not undone by a run of another gateway whose list is from before it', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service, openAnother } = fronted;
+    const another = await openAnother();
+    await arrive(gateway, alice);
+    await arrive(another, alice);
+    const account = service.account(1);
+    const [first = 0, second = 0] = account.ownTemplates;
+    await activate(another, first);
+    expect(await activeIn(fronted)).toBe(first);
+    let isRead = false;
+    service.misbehave(
+      {
+        async after(reply, { method }) {
+          if (method !== 'GET' || isRead) return reply;
+          isRead = true;
+          // The run gets the list from before this.
+          await activate(another, second);
+          return reply;
+        },
+      },
+      { path: /^\/dtt\/templates$/ },
+    );
+    await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
+    expect([isRead, account.activeTemplateId, await activeIn(fronted)]).toEqual([true, second, second]);
+    // The next run does not undo it either.
+    await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
+    expect(await activeIn(fronted)).toBe(second);
+  });
+
+  it('that waits for its response does not hide one through another gateway, which the upstream made after it', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service, openAnother } = fronted;
+    const another = await openAnother();
+    for (const each of [gateway, another]) await arrive(each, alice);
+    const [first = 0, later = 0] = service.account(1).ownTemplates;
+    service.misbehave(
+      {
+        async after(reply, { method }) {
+          if (method === 'POST') await activate(another, later);
+          return reply;
+        },
+      },
+      { path: new RegExp(`/${first}$`) },
+    );
+    await activate(gateway, first);
+    expect(service.account(1).activeTemplateId).toBe(later);
+    for (const each of [gateway, another]) expect(await activeIn({ ...fronted, gateway: each })).toBe(later);
+  });
+
+  it('that the upstream made, though it responded with an error, is read back before the response', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service } = fronted;
+    await arrive(gateway, alice);
+    const account = service.account(1);
+    const [id = 0] = [...account.ownTemplates].filter((own) => own !== account.activeTemplateId);
+    service.misbehave({
+      after: (reply, { method }) =>
+        method === 'POST' ? { status: 500, body: { ok: false, error: 'broken' } } : reply,
+    });
+    expect((await activate(gateway, id)).errors).toMatchObject([{ extensions: { code: 'BAD_GATEWAY' } }]);
+    expect([account.activeTemplateId, await activeIn(fronted)]).toEqual([id, id]);
+  });
+
+  it('that was rejected, or could not be sent, fails, changes nothing and does not make the account outdated', async () => {
+    const fronted = await open({ settings });
+    const { gateway, service } = fronted;
+    await arrive(gateway, alice);
+    const before = await library(fronted);
+    const id = [...service.account(1).ownTemplates].at(-1) ?? 0;
+    // This reads the details, which the activation need not fetch then.
+    const { body } = await ask(gateway, alice, '{ dttTemplates { nodes { segments { type } } } }');
+    expect(body.errors).toBeUndefined();
+    service.misbehave({ instead: () => ({ status: 429, body: { ok: false, error: 'busy' } }) });
+    expect((await activate(gateway, id)).errors).toHaveLength(1);
+    expect(await library(fronted)).toEqual(before);
+    await service.stop();
+    // Of a template that is not here, only the upstream could say that it is missing.
+    for (const each of [id, 4711])
+      expect((await activate(gateway, each)).errors).toMatchObject([
+        {
+          message: 'The upstream cannot be reached; nothing was changed here',
+          extensions: { code: 'BAD_GATEWAY' },
+        },
+      ]);
+    expect(await library(fronted)).toEqual(before);
+  });
+});
+
+it('the tokens of a mirrored account are those of the service: none is made here, and one of the gateway’s own may only read', async () => {
+  const fronted = await open({ settings });
+  const { gateway, database, service } = fronted;
+  await arrive(gateway, alice);
+  const { body } = await ask(gateway, alice, '{ viewer { apiTokens { id } currentToken { id } } }');
+  expect(body).toEqual({ data: { viewer: { apiTokens: [], currentToken: null } } });
+  const create = 'mutation { createApiToken(name: "x") { secret } }';
+  expect((await ask(gateway, alice, create)).body.errors).toEqual([
+    {
+      message: 'The tokens of this account are made by the service where it lives, and not here',
+      extensions: { code: 'FORBIDDEN' },
+    },
+  ]);
+  expect(await database.client.apiToken.count()).toBe(0);
+  const { token } = await createToken(database.pool, 'alice', 'reader', { scope: 'read' });
+  const [id = 0] = service.account(1).ownTemplates;
+  const before = await library(fronted);
+  expect((await activate(gateway, id, token)).errors).toMatchObject([
+    { message: 'Forbidden: this needs a token with the scope activate' },
+  ]);
+  expect(service.requests.filter(({ method }) => method === 'POST')).toEqual([]);
+  expect(await library(fronted)).toEqual(before);
+});

@@ -1,0 +1,56 @@
+/** Runs of one account in several processes, of which one at a time writes. */
+
+import { expect, it } from 'vitest';
+import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
+import { sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
+import { faults } from '../support/standIn/faults.ts';
+
+const alice = 'token-of-alice';
+const open = openForEachTest();
+const settings = { UPSTREAM_INTERVAL: '600' };
+const details = { path: /^\/dtt\/sessions\/\d+$/ };
+const name = async (gateway: Parameters<typeof ask>[0]) =>
+  (await ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name } }')).body;
+
+it('a write through one gateway is shown by it at once, even while the other gateway reads details', async () => {
+  const { gateway, service, openAnother } = await open({
+    settings,
+    standIn: { accounts: [{ id: 1, username: 'alice', tokens: [alice], size: { sessions: 100 } }] },
+  });
+  const other = await openAnother();
+  service.misbehave(faults.slow(400), details);
+  await arrive(gateway, alice);
+  await arrive(other, alice);
+  await expect.poll(() => service.requests.some(({ path }) => details.path.test(path))).toBe(true);
+  for (const [written, shown] of [
+    [other, 'of the second'],
+    [gateway, 'of the first'],
+  ] as const) {
+    expect((await patch(written, alice, '/dtt/templates/1', { name: shown })).status).toBe(200);
+    expect(await name(written)).toEqual({ data: { dttTemplate: { name: shown } } });
+  }
+});
+
+it('a run of `dovetail sync` that reads details gives way to a write, and reads the other details afterwards', async () => {
+  const { gateway, service, database } = await open({ settings });
+  await arrive(gateway, alice);
+  const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
+  await expect.poll(pending).toBe(0);
+  let isSlow = true;
+  service.misbehave(
+    {
+      after: async (reply, request) =>
+        isSlow ? ((await faults.slow(400).after?.(reply, request)) ?? reply) : reply,
+    },
+    details,
+  );
+  const upstream = createUpstream({ base: service.base, token: alice });
+  const syncing = sync({ pool: database.pool, upstream, full: true });
+  await expect.poll(pending).toBeGreaterThan(0);
+  expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
+  expect(await name(gateway)).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
+  isSlow = false;
+  expect((await syncing)?.notes).toEqual([]);
+  expect(await pending()).toBe(0);
+});

@@ -1,0 +1,270 @@
+/** How one account is refreshed, with mocks in place of its runs and a clock that the test sets. */
+
+import pLimit from 'p-limit';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createSignal } from '../../../../src/database/waiting.ts';
+import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
+import {
+  createMirroredAccount,
+  type MirroredAccount,
+} from '../../../../src/extensions/upstream/mirror/mirroredAccount.ts';
+import { allParts, type Part } from '../../../../src/extensions/upstream/mirror/pull.ts';
+import type {
+  FreshnessStore,
+  StoredFreshness,
+} from '../../../../src/extensions/upstream/mirror/storedFreshness.ts';
+import type { AccountRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
+
+const interval = 60_000;
+const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined, scope: 'activate' } as const };
+
+const lists = vi.fn<AccountRuns['lists']>();
+const details = vi.fn<AccountRuns['details']>();
+const readStored = vi.fn<() => Promise<StoredFreshness>>();
+const storeWrite = vi.fn<FreshnessStore['storeWrite']>();
+const onFailure = vi.fn();
+const onTokenStatus = vi.fn();
+let account: MirroredAccount;
+
+/** The mark of the last write in the database, and the last number of one. */
+let mark: number | undefined;
+let marks = 0;
+
+/** A run that begins now. */
+const succeed: AccountRuns['lists'] = async (_upstream, _signal, { mark: read }) => {
+  if (mark === read) mark = undefined;
+  return Date.now();
+};
+
+/** What the database stores, by the same clock. */
+const stored = (refreshedAt?: number, isLeased = false): StoredFreshness => ({
+  refreshedAt,
+  age: Date.now() - (refreshedAt ?? Date.now()),
+  mark,
+  isLeased,
+});
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout'], now: 0 });
+  vi.advanceTimersByTime(10_000);
+  vi.resetAllMocks();
+  lists.mockImplementation(succeed);
+  details.mockResolvedValue();
+  readStored.mockImplementation(async () => stored(account.freshness.refreshedAt));
+  mark = undefined;
+  storeWrite.mockImplementation(async () => {
+    const previous = mark;
+    mark = ++marks;
+    return { mark, previous };
+  });
+  account = createMirroredAccount({
+    base: 'http://127.0.0.1:9/api/v1',
+    timing: {},
+    budget: createBudget(0),
+    inTurn: pLimit(1),
+    runs: { lists, details, skipped: () => 0, progress: () => 0 },
+    stored: { read: readStored, storeWrite },
+    interval,
+    idle: 10 * interval,
+    onChanged() {},
+    onSuccess() {},
+    onFailure,
+    onTokenStatus,
+  });
+  account.add(credential);
+});
+afterEach(async () => {
+  await account.close();
+  vi.useRealTimers();
+});
+
+/** The lists that each run was asked to read. */
+const parts = () =>
+  lists.mock.calls.map(([, , { parts: which = [] }]) => (which.length < allParts.length ? which : 'all'));
+
+const write = (...written: Part[]) => account.noteWrite({ parts: written });
+
+describe('an account of the mirror', () => {
+  it('is read at a request, then at each interval until there was no request for a while, and at the next request', async () => {
+    await account.touch();
+    expect(lists).toHaveBeenCalledTimes(1);
+    for (let times = 2; times <= 11; times++) {
+      await vi.advanceTimersByTimeAsync(interval);
+      expect(lists).toHaveBeenCalledTimes(times);
+    }
+    await vi.advanceTimersByTimeAsync(5 * interval);
+    expect(lists).toHaveBeenCalledTimes(11);
+    await account.touch();
+    expect(lists).toHaveBeenCalledTimes(12);
+  });
+
+  it('has no more details read either when there was no request for a while', async () => {
+    details.mockImplementation(
+      (_, signal) => new Promise((end) => signal.addEventListener('abort', () => end())),
+    );
+    await account.touch();
+    const isReadUntil = () => details.mock.lastCall?.[1].aborted;
+    await vi.advanceTimersByTimeAsync(10 * interval);
+    expect([details.mock.calls.length, isReadUntil()]).toEqual([11, false]);
+    await vi.advanceTimersByTimeAsync(interval);
+    expect([details.mock.calls.length, isReadUntil()]).toEqual([11, true]);
+  });
+
+  it('is not read while another process refreshes it', async () => {
+    readStored.mockImplementation(async () => stored(Date.now()));
+    await account.freshness.ensureLoaded();
+    expect(account.touch()).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(5 * interval);
+    expect(lists).not.toHaveBeenCalled();
+  });
+
+  it('is read whole at first, then only the lists that were written, and those written together by one run', async () => {
+    await write('locks');
+    await account.refresh();
+    await write('dttTemplates');
+    await account.refresh();
+    await Promise.all([write('lkbxDevices'), write('locks')]);
+    expect(await Promise.all([account.refresh(), account.refresh()])).toEqual([true, true]);
+    expect(parts()).toEqual(['all', ['dttTemplates'], ['lkbxDevices', 'locks']]);
+  });
+
+  it('is read whole at each interval, however often some of its lists are read', async () => {
+    await account.touch();
+    for (let times = 1; times <= 9; times++) {
+      await vi.advanceTimersByTimeAsync(interval / 3);
+      account.touch();
+      await write('dttTemplates');
+      await vi.advanceTimersByTimeAsync(1);
+    }
+    expect(parts().filter((which) => which === 'all')).toHaveLength(4);
+  });
+
+  it('has its token confirmed as of the beginning of a run, since it may have been revoked later', async () => {
+    const began = performance.now();
+    lists.mockImplementationOnce(async () => {
+      vi.advanceTimersByTime(5_000);
+      return Date.now();
+    });
+    await account.refresh();
+    expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', began]]);
+  });
+
+  it('is read at once with another of its tokens if the token of the run ends', async () => {
+    const end = new AbortController();
+    const ending = { token: 'second of alice', viewer: { ...credential.viewer, ended: end.signal } };
+    account.add(ending);
+    lists.mockImplementationOnce(
+      (_upstream, signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+        }),
+    );
+    const refreshed = account.refresh();
+    await vi.advanceTimersByTimeAsync(0);
+    account.remove(ending);
+    end.abort();
+    expect(await refreshed).toBe(true);
+    expect(parts()).toEqual(['all', 'all']);
+    expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', performance.now()]]);
+    expect(onFailure).not.toHaveBeenCalled();
+  });
+
+  it('is read by one more run for all lists that are written during a run', async () => {
+    await account.refresh();
+    await write('locks');
+    const { promise, settle } = createSignal();
+    lists.mockImplementationOnce((...run) => promise.then(() => succeed(...run)));
+    const first = account.refresh();
+    await vi.advanceTimersByTimeAsync(0);
+    await write('locks');
+    await write('dttTemplates');
+    const later = [account.refresh(), account.refresh()];
+    settle();
+    expect(await Promise.all([first, ...later])).toEqual([true, true, true]);
+    expect(parts()).toEqual(['all', ['locks'], ['locks', 'dttTemplates']]);
+  });
+
+  it('has the lists of a run that failed read by the next run', async () => {
+    await account.refresh();
+    lists.mockRejectedValueOnce(new Error('the upstream is away'));
+    await write('locks');
+    expect(await account.refresh()).toBe(false);
+    expect(onFailure).toHaveBeenCalledTimes(1);
+    await write('dttTemplates');
+    expect(await account.refresh()).toBe(true);
+    expect(parts().at(-1)).toEqual(['locks', 'dttTemplates']);
+    expect(account.freshness.isOutdated).toBe(false);
+  });
+
+  it('is read at once when a run of another process is over that has not refreshed it', async () => {
+    await account.refresh();
+    await write('locks');
+    readStored.mockResolvedValueOnce(stored(account.freshness.refreshedAt, true));
+    const from = performance.now();
+    expect(await account.refresh()).toBe(true);
+    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(parts()).toEqual(['all', ['locks']]);
+  });
+
+  it.each([false, true])(
+    'is not read if the run of another process has refreshed it, also if that began meanwhile: %s',
+    async (isMeanwhile) => {
+      if (isMeanwhile) lists.mockResolvedValueOnce(undefined);
+      readStored
+        .mockResolvedValueOnce(stored(undefined, !isMeanwhile))
+        .mockResolvedValueOnce(stored(Date.now()));
+      expect(await account.refresh()).toBe(true);
+      expect(lists).toHaveBeenCalledTimes(isMeanwhile ? 1 : 0);
+    },
+  );
+
+  it('is read again if the run of another process began before a client asked for fresher data', async () => {
+    const began = Date.now();
+    vi.advanceTimersByTime(1);
+    readStored.mockResolvedValueOnce(stored(began, true)).mockResolvedValueOnce(stored(began));
+    // Another request, which does not ask for that, changes nothing.
+    expect(await Promise.all([account.refresh(began + 1), account.refresh()])).toEqual([true, true]);
+    expect(lists).toHaveBeenCalledTimes(1);
+  });
+
+  it('has the mark of the last write removed by the run that reads it back', async () => {
+    await account.refresh();
+    await write('locks');
+    expect([account.freshness.isOutdated, mark]).toEqual([true, marks]);
+    await account.refresh();
+    expect([account.freshness.isOutdated, mark]).toEqual([false, undefined]);
+  });
+
+  it('is read at once after a write if clients use what is here, and by the next use otherwise', async () => {
+    await account.refresh();
+    await write('locks');
+    await vi.advanceTimersByTimeAsync(interval / 2);
+    expect(parts()).toEqual(['all']);
+    account.touch();
+    await write('dttTemplates');
+    await vi.advanceTimersByTimeAsync(0);
+    expect(parts()).toEqual(['all', ['locks', 'dttTemplates']]);
+  });
+
+  it('has the session noted that was written', async () => {
+    await account.refresh();
+    await account.noteWrite({ parts: ['dttSessions'], session: 5 });
+    expect(storeWrite.mock.calls).toEqual([[5]]);
+  });
+
+  it.each([true, false])(
+    'is read whole after a write if another process has forwarded one that was not read back, before it: %s',
+    async (isBefore) => {
+      await account.refresh();
+      const others = () => {
+        mark = ++marks;
+      };
+      if (isBefore) others();
+      await write('locks');
+      if (!isBefore) others();
+      await account.refresh();
+      expect(parts()).toEqual(['all', 'all']);
+      expect(account.freshness.isOutdated).toBe(false);
+    },
+  );
+});

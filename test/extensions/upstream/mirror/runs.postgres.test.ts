@@ -1,0 +1,378 @@
+/** The runs of one account, against an upstream in memory that fails for some of its records. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { inTransaction, type Transaction } from '../../../../src/database/transaction.ts';
+import { createSignal } from '../../../../src/database/waiting.ts';
+import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
+import {
+  Unauthorized,
+  Unavailable,
+  type Upstream,
+  UpstreamRejection,
+} from '../../../../src/extensions/upstream/client/upstream.ts';
+import { identifyByUsersMe } from '../../../../src/extensions/upstream/mirror/account.ts';
+import { createDetailsOnDemand } from '../../../../src/extensions/upstream/mirror/details.ts';
+import { whileLeased } from '../../../../src/extensions/upstream/mirror/lease.ts';
+import {
+  createFreshnessStore,
+  storeRead,
+} from '../../../../src/extensions/upstream/mirror/storedFreshness.ts';
+import { type AccountRuns, createRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { openTestDatabase, type TestDatabase } from '../../../support/gateway.ts';
+import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
+
+/** How many sessions there are: more than a run writes at once. */
+const sessions = 30;
+const failed = { failure: 'failed' };
+const { signal } = new AbortController();
+const logger = pino({ level: 'silent' });
+
+let database: TestDatabase;
+let memoryUpstream: MemoryUpstream;
+let requests: string[];
+let upstream: Upstream;
+let runs: AccountRuns;
+/** The response or the error for a path in place of the upstream's own; undefined leaves that. */
+let instead: (path: string, own: unknown) => unknown;
+
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+afterAll(() => database?.close());
+beforeEach(async () => {
+  await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
+  memoryUpstream = createMemoryUpstream();
+  addUser(memoryUpstream, 1);
+  addSessions(1, sessions);
+  requests = [];
+  instead = () => undefined;
+  const healthy = upstreamOf(memoryUpstream, 1, requests);
+  upstream = {
+    ...healthy,
+    async get(path) {
+      const own = await healthy.get(path).catch((error: Error) => error);
+      const other = await instead(path, own);
+      const given = other === undefined ? own : other;
+      if (given instanceof Error) throw given;
+      return given;
+    },
+  };
+  runs = createRuns({ pool: database.pool, userId: 1, logger, identify: identifyByUsersMe });
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function addSessions(from: number, to: number, version = 1): void {
+  for (let id = from; id <= to; id++)
+    memoryUpstream.dttSessions.set(id, { version, ownerId: 1, trainerId: 1, templateId: null });
+}
+
+const readLists = () => runs.lists(upstream, signal, {});
+
+/** One run that reads the lists, and one that reads the details which lists leave out. */
+async function refresh(): Promise<void> {
+  await readLists();
+  await runs.details(upstream, signal).catch(() => {});
+}
+
+const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
+const anHour = 60 * 60_000;
+
+const unavailable = new Unavailable('no', failed);
+const missing = new UpstreamRejection('no', { ...failed, status: 404 }, 'not found');
+
+/** The id of the session that a path is of; NaN for any other path. */
+const idOf = (path: string) => Number(/^\/dtt\/sessions\/(\d+)$/.exec(path)?.[1]);
+
+it('a list is read to its end if the upstream states a larger page than it may send', async () => {
+  addSessions(sessions + 1, 250);
+  instead = (_, own) => Object.assign(Object(own), { pagination: { limit: 500 } });
+  await readLists();
+  expect(await database.client.dttSession.count()).toBe(250);
+  // The user of the token is asked for at the beginning, and once before each write of a page.
+  expect(requests.filter((path) => path === '/users/me')).toHaveLength(4);
+});
+
+describe('details that a client asks for', () => {
+  const budget = { ...createBudget(0), available: () => 2, delayFor: (count: number) => count * 7_000 };
+  let fetch: (...ids: number[]) => Promise<void>;
+  beforeEach(async () => {
+    const accountOf = async () => ({ upstream, budget });
+    const fetchDetails = createDetailsOnDemand({ pool: database.pool, logger, accountOf });
+    fetch = (...ids) => fetchDetails({ id: 1, tokenId: undefined, scope: 'activate' }, 'DttSession', ids);
+    await readLists();
+    requests.length = 0;
+  });
+
+  it('are not requested beyond the budget, and the client is told when all of them may be', async () => {
+    await expect(fetch(1, 2, 3, 4, 5)).rejects.toThrow(
+      'The details of 3 records are not here yet; try again in 21 s',
+    );
+    expect(requests.toSorted()).toEqual(['/dtt/sessions/1', '/dtt/sessions/2']);
+  });
+
+  it('are requested once for all who ask at once, and again for those who ask after a write', async () => {
+    const { promise, settle } = createSignal();
+    instead = () => promise;
+    const before = [fetch(1), fetch(1)];
+    await sleep(100);
+    addSessions(1, 1, 2);
+    await createFreshnessStore(database.pool, 1).storeWrite(1);
+    const after = fetch(1);
+    await sleep(100);
+    settle();
+    await Promise.all([...before, after]);
+    const segment = await database.client.trainerSegment.findFirst({ where: { sessionId: 1 } });
+    expect([await pending(), segment?.repsMeasured]).toEqual([sessions - 1, 2]);
+    expect(requests).toEqual(Array(2).fill('/dtt/sessions/1'));
+  });
+
+  it('are not those from before a write that the list does not show, even if the list was read since', async () => {
+    const { promise, settle } = createSignal();
+    let repsMeasured = 1;
+    instead = async (path, own) => {
+      if (idOf(path) !== 1) return undefined;
+      const given = { ...Object(own), TrainerSegment: [{ id: 10, type: 'bounce', points: 1, repsMeasured }] };
+      await promise;
+      return given;
+    };
+    const before = fetch(1);
+    await sleep(100);
+    repsMeasured = 2;
+    await createFreshnessStore(database.pool, 1).storeWrite(1);
+    await readLists();
+    settle();
+    await before;
+    expect(await pending()).toBe(sessions);
+    await fetch(1);
+    const segment = await database.client.trainerSegment.findFirst({ where: { sessionId: 1 } });
+    expect([await pending(), segment?.repsMeasured]).toEqual([sessions - 1, 2]);
+    // The digest of the write has done its work: the list says nothing new.
+    await readLists();
+    expect(await pending()).toBe(sessions - 1);
+  });
+});
+
+describe('a record that cannot be read by its id', () => {
+  it('is not requested again for an hour, while the others are read', async () => {
+    const responses = [new Unauthorized('no', failed), unavailable, missing, { id: 30 }, null];
+    const broken = new Map<string, unknown>(
+      responses.map((response, index) => [`/dtt/sessions/${1 + 7 * index}`, response]),
+    );
+    const count = broken.size;
+    instead = (path) => broken.get(path);
+    await refresh();
+    expect(await pending()).toBe(count);
+    for (let times = 0; times < 3; times++) {
+      vi.advanceTimersByTime(10 * 60_000);
+      await refresh();
+    }
+    const requestCounts = () =>
+      [...broken.keys()].map((path) => requests.filter((each) => each === path).length);
+    expect(requestCounts()).toEqual(Array(count).fill(1));
+    expect(runs.skipped()).toBe(count);
+    vi.advanceTimersByTime(anHour);
+    instead = () => undefined;
+    await refresh();
+    expect(requestCounts()).toEqual(Array(count).fill(2));
+    expect([await pending(), runs.skipped()]).toEqual([0, 0]);
+  });
+
+  it('is given up if the upstream responds with 404 again an hour later, and not before', async () => {
+    instead = (path) => (idOf(path) > 0 ? missing : undefined);
+    await refresh();
+    vi.advanceTimersByTime(anHour / 2);
+    await refresh();
+    expect(await pending()).toBe(sessions);
+    vi.advanceTimersByTime(anHour / 2 + 1);
+    await refresh();
+    expect(await pending()).toBe(0);
+  });
+
+  it('is removed by the next run if it was deleted upstream, however far down the list it was', async () => {
+    addSessions(sessions + 1, 150);
+    await readLists();
+    memoryUpstream.dttSessions.delete(7);
+    await runs.details(upstream, signal);
+    await refresh();
+    expect(await pending()).toBe(0);
+    expect(await database.client.dttSession.count()).toBe(149);
+    requests.length = 0;
+    await refresh();
+    expect(requests.filter((path) => path.startsWith('/dtt/sessions'))).toHaveLength(1);
+  });
+
+  it('does not fail the run, and stays until it can be checked, if the list lacks it', async () => {
+    await refresh();
+    memoryUpstream.dttSessions.delete(sessions);
+    instead = (path) => (idOf(path) === sessions ? unavailable : undefined);
+    expect(await readLists()).toBeDefined();
+    expect(await database.client.dttSession.count()).toBe(sessions);
+    instead = () => undefined;
+    await refresh();
+    expect(await database.client.dttSession.count()).toBe(sessions - 1);
+  });
+
+  it('does not prevent older records from being read, even if it is one of several among the newest', async () => {
+    const broken = sessions - 8;
+    instead = (path) => (idOf(path) > broken ? unavailable : undefined);
+    for (let times = 0; times < 4; times++) await refresh();
+    expect(await pending()).toBe(sessions - broken);
+  });
+
+  it('does not end the run if others can be read between it and the next', async () => {
+    instead = (path) => (idOf(path) % 5 === 0 ? unavailable : undefined);
+    await refresh();
+    expect(await pending()).toBe(sessions / 5);
+  });
+
+  it('ends the run after a few requests if no other record can be read either', async () => {
+    instead = (path) => (idOf(path) > 0 ? unavailable : undefined);
+    await refresh();
+    expect(requests.filter((path) => idOf(path) > 0).length).toBeLessThan(10);
+    expect(await pending()).toBe(sessions);
+  });
+});
+
+describe('a session that is missing from the list', () => {
+  it('is removed if it was deleted and among the newest hundred, and not checked if it was older', async () => {
+    addSessions(sessions + 1, 150);
+    await refresh();
+    const gone = [...Array.from({ length: 20 }, (_, index) => 100 + index), 150, 7];
+    for (const id of gone) memoryUpstream.dttSessions.delete(id);
+    requests.length = 0;
+    await refresh();
+    const ids = (await database.client.dttSession.findMany()).map(({ id }) => id);
+    expect(gone.filter((id) => ids.includes(id))).toEqual([7]);
+    expect(ids).toHaveLength(150 - gone.length + 1);
+    expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(gone.length - 1);
+  });
+
+  it('stays if the upstream still has it by its id, and the run checks no other missing session then', async () => {
+    await refresh();
+    instead = (path, own) =>
+      path.startsWith('/dtt/sessions?') ? { data: Object(own).data.slice(10) } : undefined;
+    requests.length = 0;
+    await refresh();
+    expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(1);
+    expect(await database.client.dttSession.count()).toBe(sessions);
+  });
+});
+
+it('what is missing is removed from a complete list, after a record that the list hides, and from a record', async () => {
+  for (const id of [1, 2, 3]) memoryUpstream.dttDevices.set(id, { version: 1, ownerId: 1 });
+  memoryUpstream.lockSessions.set(1, { version: 1, ownerId: 1, isActive: false });
+  await readLists();
+  expect(await database.client.lockSegment.count()).toBe(1);
+  for (const id of [1, 3]) memoryUpstream.dttDevices.delete(id);
+  instead = (path, own) => {
+    if (path.startsWith('/dtt?')) return { data: [] };
+    return path.startsWith('/lkbx/sessions?')
+      ? { data: [{ ...Object(own).data[0], LockSegment: [] }] }
+      : undefined;
+  };
+  await readLists();
+  expect(await database.client.dttDevice.findMany()).toMatchObject([{ id: 2 }]);
+  expect(await database.client.lockSegment.count()).toBe(0);
+});
+
+it('a session that is not valid counts as left out, also after runs that read only the newest sessions', async () => {
+  addSessions(sessions + 1, 150);
+  // Points are whole numbers.
+  addSessions(7, 7, 0.5);
+  for (let times = 0; times < 2; times++) {
+    requests.length = 0;
+    await refresh();
+    expect(runs.skipped()).toBe(1);
+  }
+  expect(requests.filter((path) => path.startsWith('/dtt/sessions'))).toHaveLength(1);
+});
+
+describe('a list that the upstream forbids', () => {
+  const forbidden = new UpstreamRejection('no', { ...failed, status: 403 }, 'Forbidden');
+  const wasRefreshed = async () =>
+    (await createFreshnessStore(database.pool, 1).read()).refreshedAt !== undefined;
+
+  it('is skipped if it is optional, and its stored records stay', async () => {
+    for (let id = 1; id <= 5; id++) {
+      memoryUpstream.lockTemplates.set(id, { version: 1, ownerId: 1 });
+      memoryUpstream.lockSessions.set(id, { version: 1, ownerId: 1, isActive: false });
+    }
+    await refresh();
+    for (const [index, path] of ['/lkbx/sessions', '/lkbx/templates/active', '/lkbx/templates'].entries()) {
+      instead = (each) => (each.split('?', 1)[0] === path ? forbidden : undefined);
+      addSessions(sessions + 1, sessions + 1 + index);
+      requests.length = 0;
+      await refresh();
+      expect(await database.client.dttSession.count(), path).toBe(sessions + 1 + index);
+      expect(await database.client.lockSession.count()).toBe(5);
+      expect(await database.client.lockTemplate.count()).toBe(5);
+      expect(requests.filter((each) => /^\/lkbx\/(sessions|templates)\/\d/.test(each))).toEqual([]);
+    }
+  });
+
+  it('fails the run if it is required', async () => {
+    instead = (path) => (path.startsWith('/dtt?') ? forbidden : undefined);
+    await expect(readLists()).rejects.toThrow('no');
+    expect(await wasRefreshed()).toBe(false);
+    instead = () => undefined;
+    await refresh();
+    expect(await wasRefreshed()).toBe(true);
+    instead = (path) => (path.startsWith('/dtt?') ? forbidden : undefined);
+    await expect(readLists()).rejects.toThrow('no');
+    expect(runs.progress()).toBe(0);
+  });
+});
+
+it('lists count as read when their run began, however long the database takes to store that', async () => {
+  await readLists();
+  const transaction: Transaction = (write) =>
+    vi.advanceTimersByTimeAsync(5_000).then(() => inTransaction(database.pool, write));
+  await storeRead(transaction, 1, { began: performance.now(), mark: undefined });
+  expect((await createFreshnessStore(database.pool, 1).read()).age).toBeGreaterThanOrEqual(5_000);
+});
+
+it('a write has another mark than the one before, whatever the clock says', async () => {
+  await readLists();
+  const { storeWrite } = createFreshnessStore(database.pool, 1);
+  await database.pool.query(`UPDATE "MirroredAccount" SET "writtenAt" = now() + interval '1 hour'`);
+  const { mark, previous } = await storeWrite();
+  expect(Number(mark) - Number(previous)).toBe(1);
+});
+
+it('a run keeps its lease for as long as it takes, and renews it no more once it has failed', async () => {
+  await readLists();
+  const { pool } = database;
+  const fail = () => sleep(600).then(() => Promise.reject(new Error('broken')));
+  const query = vi.spyOn(pool, 'query');
+  const failing = whileLeased(pool, 1, 'lists', fail, 300);
+  await sleep(450);
+  expect(await whileLeased(pool, 1, 'lists', async () => {})).toBe(false);
+  await expect(failing).rejects.toThrow('broken');
+  // Besides the three that take it, in vain as well, and give it back: a renewal that is late must not end it.
+  expect(query.mock.calls.length - 3).toBeGreaterThan(600 / 300);
+  query.mockClear();
+  await sleep(150);
+  expect(query).not.toHaveBeenCalled();
+});
+
+it('a run through details that another has taken over leaves the lease to that one', async () => {
+  await readLists();
+  const { pool } = database;
+  const [began, end] = [createSignal(), createSignal()];
+  let lists: Promise<boolean> | undefined;
+  await whileLeased(pool, 1, 'details', async () => {
+    lists = whileLeased(pool, 1, 'lists', async () => {
+      began.settle();
+      await end.promise;
+    });
+    await began.promise;
+  });
+  expect((await createFreshnessStore(pool, 1).read()).isLeased).toBe(true);
+  end.settle();
+  expect(await lists).toBe(true);
+});

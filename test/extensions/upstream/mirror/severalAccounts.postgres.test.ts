@@ -1,0 +1,255 @@
+/** A mirror of several accounts: each sees what it lists itself, whatever the others list. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { forgetAccount } from '../../../../src/extensions/upstream/mirror/forget.ts';
+import { sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { openTestDatabase, type TestDatabase } from '../../../support/gateway.ts';
+import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
+
+let database: TestDatabase;
+let memoryUpstream: MemoryUpstream;
+beforeAll(async () => {
+  database = await openTestDatabase();
+});
+beforeEach(async () => {
+  await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
+  memoryUpstream = createMemoryUpstream();
+  for (const id of [1, 2, 3]) addUser(memoryUpstream, id);
+});
+afterAll(() => database?.close());
+
+async function pull(...ids: number[]) {
+  for (const id of ids) {
+    const report = await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, id) });
+    if (!report) throw new Error('another run is under way');
+  }
+}
+
+const one = { version: 1 };
+
+/** The templates in the library of each account, own ones with a star: `1: 7* 8`. */
+async function libraries(): Promise<string[]> {
+  const { rows } = await database.pool.query<{ line: string }>(
+    `SELECT "userId" || ': ' || string_agg("templateId" || CASE WHEN "importedAt" IS NULL THEN '*' ELSE '' END, ' ' ORDER BY "templateId") AS line
+     FROM "DttLibraryEntry" GROUP BY "userId" ORDER BY "userId"`,
+  );
+  return rows.map(({ line }) => line);
+}
+const owners = async () =>
+  (
+    await database.client.dttTemplate.findMany({
+      select: { id: true, ownerId: true, foreignOwnerId: true },
+      orderBy: { id: 'asc' },
+    })
+  ).map(({ id, ownerId, foreignOwnerId }) => `${id}: ${ownerId ?? `(${foreignOwnerId})`}`);
+/** The trainer and the template of each session, in brackets where only the number is known. */
+const references = async () =>
+  (await database.client.dttSession.findMany({ orderBy: { id: 'asc' } })).map(
+    ({ id, ownerId, trainerId, goneTrainerId, templateId, goneTemplateId }) =>
+      `${id} of ${ownerId}: ${trainerId ?? `(${goneTrainerId})`} ${templateId ?? (goneTemplateId ? `(${goneTemplateId})` : '-')}`,
+  );
+
+function session(id: number, ownerId: number, trainerId: number, templateId: number | null = null) {
+  memoryUpstream.dttSessions.set(id, { ...one, ownerId, trainerId, templateId });
+}
+
+describe('a template that several accounts see', () => {
+  beforeEach(() => {
+    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 1 });
+    memoryUpstream.users.get(2)?.imports.add(7);
+  });
+
+  it('is added to the library of another account without its details being read again', async () => {
+    await pull(1);
+    const requests: string[] = [];
+    await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 2, requests) });
+    expect(await libraries()).toEqual(['1: 7*', '2: 7']);
+    expect(requests.filter((path) => path === '/dtt/templates/7')).toEqual([]);
+    expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
+  });
+
+  it.each([
+    ['the list', /^\/dtt\/templates\?/, true],
+    ['the template by its id', /^\/dtt\/templates\/7$/, false],
+  ])('is not overwritten by an older response to another account, to %s', async (_, path, listsOnly) => {
+    await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
+    const upstream = upstreamOf(memoryUpstream, 2);
+    let times = 0;
+    const slow = {
+      ...upstream,
+      async get(requested: string) {
+        const response = await upstream.get(requested);
+        if (path.test(requested) && times++ === 0) {
+          memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 2 });
+          await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
+        }
+        return response;
+      },
+    };
+    await sync({ pool: database.pool, upstream: slow, listsOnly });
+    expect(times).toBeGreaterThan(0);
+    const [template] = await database.client.dttTemplate.findMany({ include: { segments: true } });
+    expect(template?.name).toBe('template 7, version 2');
+    // The segments are pending, or they are the new ones.
+    expect(template?.segments.map(({ duration }) => duration)).toEqual(template?.detailsPending ? [] : [2]);
+    expect(await libraries()).toEqual(['1: 7*', '2: 7']);
+    await pull(1);
+    expect(await database.client.dttTemplateSegment.findMany()).toMatchObject([{ duration: 2 }]);
+  });
+
+  it('has its details still pending for the others when one account gets 404 for them', async () => {
+    await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
+    const upstream = upstreamOf(memoryUpstream, 2);
+    const denying = {
+      ...upstream,
+      get: (path: string) => upstream.get(path === '/dtt/templates/7' ? '/dtt/templates/8' : path),
+    };
+    const report = await sync({ pool: database.pool, upstream: denying });
+    expect(report?.countsByKind.get('details of DTT templates')).toMatchObject({ skipped: 1 });
+    expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: true }]);
+    await pull(1);
+    expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
+      { detailsPending: false, segments: [{ duration: 1 }] },
+    ]);
+  });
+
+  it('follows its owner, and stays the template of the sessions of an account that has imported it', async () => {
+    session(2, 2, 5, 7);
+    const seen: string[][] = [];
+    for (const [ownerId, reader] of [[99, 2] as const, [98, 2] as const, [1, 1] as const, [3, 3] as const]) {
+      memoryUpstream.dttTemplates.set(7, { ...one, ownerId });
+      await pull(reader);
+      seen.push([...(await owners()), ...(await references())]);
+    }
+    const ofSession = '2 of 2: (5) 7';
+    expect(seen).toEqual(['7: (99)', '7: (98)', '7: 1', '7: 3'].map((owner) => [owner, ofSession]));
+  });
+});
+
+describe('a record of one account', () => {
+  it('is not removed by a run that finds it gone, if another account has taken it over meanwhile', async () => {
+    memoryUpstream.dttDevices.set(5, { ...one, ownerId: 1 });
+    await pull(1);
+    memoryUpstream.dttDevices.set(5, { ...one, ownerId: 2 });
+    const upstream = upstreamOf(memoryUpstream, 1);
+    // The run requests it by its id, since the list lacks it.
+    const overtaken = {
+      ...upstream,
+      async get(path: string) {
+        if (path === '/dtt/5') await pull(2);
+        return upstream.get(path);
+      },
+    };
+    await sync({ pool: database.pool, upstream: overtaken });
+    expect(await database.client.dttDevice.findMany()).toMatchObject([{ id: 5, ownerId: 2 }]);
+  });
+
+  it('is skipped for another account that lists it, and counted, if the record does not name its owner', async () => {
+    session(1, 1, 5);
+    await pull(1);
+    memoryUpstream.dttSessions.set(1, { ownerId: 2, version: 2, trainerId: 5, templateId: null });
+    const report = await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 2) });
+    expect(report?.countsByKind.get('DTT sessions')).toMatchObject({ created: 0, skipped: 1 });
+    expect(report?.notes).toContain('/dtt/sessions, record 1: another account has it here; skipped.');
+    expect(await references()).toEqual(['1 of 1: (5) -']);
+    expect(await database.client.dttSession.findMany()).toMatchObject([{ name: 'version 1' }]);
+  });
+
+  it('becomes the template of the active lock session, and of none of another account', async () => {
+    memoryUpstream.lockTemplates.set(6, { ...one, ownerId: 1 });
+    for (const [id, ownerId] of [[4, 1] as const, [5, 1] as const, [8, 2] as const])
+      memoryUpstream.lockSessions.set(id, { ...one, ownerId, isActive: id > 4 });
+    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeLockTemplate: 6 });
+    await pull(1);
+    const upstream = upstreamOf(memoryUpstream, 2);
+    const odd = {
+      ...upstream,
+      get: async (path: string) => (path === '/lkbx/templates/active' ? { id: 6 } : upstream.get(path)),
+    };
+    await sync({ pool: database.pool, upstream: odd });
+    const found = await database.client.lockSession.findMany({ orderBy: { id: 'asc' } });
+    expect(found.map(({ templateId }) => templateId)).toEqual([null, 6, null]);
+  });
+});
+
+it('an account takes its name from another one that had it when it was read last, unless the case differs', async () => {
+  const rename = (id: number, username: string) =>
+    Object.assign(memoryUpstream.users.get(id) ?? {}, { username });
+  const names = async () =>
+    (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map(({ username }) => username);
+  rename(1, 'amy');
+  await pull(1, 2);
+  rename(1, 'eve');
+  for (const [id, name] of [
+    [3, 'Amy'],
+    [2, 'amy'],
+  ] as const) {
+    rename(id, name);
+    await pull(id);
+    if (id === 3) rename(3, 'bob');
+  }
+  expect(await names()).toEqual(['amy (id 1)', 'amy', 'Amy (id 3)']);
+  await pull(1, 3);
+  expect(await names()).toEqual(['eve', 'amy', 'bob']);
+  rename(3, 'Amy');
+  await pull(2, 3);
+  expect(await names()).toEqual(['eve', 'amy', 'Amy (id 3)']);
+  // Others have chosen the names that the mirror would give to 1 and 3.
+  rename(1, 'eve (İD 3)');
+  rename(2, 'EVE');
+  rename(3, 'eve');
+  await pull(1, 2, 3);
+  expect(await names()).toEqual(['eve (İD 3) (id 1)', 'EVE', 'eve (id 3)']);
+});
+
+describe('an account that is forgotten', () => {
+  beforeEach(async () => {
+    memoryUpstream.dttTemplates.set(7, { ...one, ownerId: 1 });
+    memoryUpstream.dttTemplates.set(8, { ...one, ownerId: 1 });
+    memoryUpstream.dttTemplates.set(9, { ...one, ownerId: 99 });
+    memoryUpstream.users.get(1)?.imports.add(9);
+    memoryUpstream.users.get(2)?.imports.add(7);
+    memoryUpstream.dttDevices.set(1, { ...one, ownerId: 1 });
+    memoryUpstream.lockTemplates.set(1, { ...one, ownerId: 1 });
+    memoryUpstream.lockSessions.set(1, { ...one, ownerId: 1, isActive: true });
+    Object.assign(memoryUpstream.users.get(1) ?? {}, { activeTemplate: 8, activeLockTemplate: 1 });
+    Object.assign(memoryUpstream.users.get(2) ?? {}, { activeTemplate: 7 });
+    session(1, 1, 1, 7);
+    session(2, 2, 1, 7);
+    await pull(1, 2);
+  });
+
+  it('is removed with all that it alone has, while templates that others have imported stay', async () => {
+    expect(await forgetAccount(database.pool, { id: 1 })).toEqual({
+      id: 1,
+      username: 'user 1',
+      removed: {
+        'DTT sessions': 1,
+        'DTT devices': 1,
+        'LKBX devices': 0,
+        'lock sessions': 1,
+        'lock templates': 1,
+        'OSSM devices': 0,
+        'DTT templates': 2,
+      },
+      left: 1,
+    });
+    expect(await libraries()).toEqual(['2: 7']);
+    expect(await owners()).toEqual(['7: (1)']);
+    expect(await references()).toEqual(['2 of 2: (1) 7']);
+    expect(await database.client.user.findMany()).toMatchObject([{ id: 2, activeTemplateId: 7 }]);
+    expect(await database.client.mirroredAccount.count()).toBe(1);
+    // It can be mirrored again.
+    await pull(1);
+    expect(await libraries()).toEqual(['1: 7* 8* 9', '2: 7']);
+  });
+
+  it('has to be in a mirror', async () => {
+    await expect(forgetAccount(database.pool, { id: 7 })).rejects.toThrow('has no account of the id 7');
+    await database.pool.query('DELETE FROM "MirroredAccount"; DELETE FROM "Mirror"');
+    await expect(forgetAccount(database.pool, { id: 1 })).rejects.toThrow(
+      'This database mirrors no accounts',
+    );
+    expect(await database.client.user.count()).toBe(2);
+  });
+});

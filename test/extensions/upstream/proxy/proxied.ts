@@ -1,0 +1,135 @@
+/** A proxy in front of an upstream whose responses a test decides, over real HTTP. */
+
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { vi } from 'vitest';
+import type { Viewer } from '../../../../src/auth/viewer.ts';
+import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
+import { createProxy, type ProxyOptions } from '../../../../src/extensions/upstream/proxy/proxy.ts';
+import { send } from '../../../../src/http/send.ts';
+import { openExchanges } from '../../../support/exchanges.ts';
+import { createFakeFeed } from '../../../support/feed.ts';
+
+type Respond = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** The tokens of clients, each with its account: tokens of the upstream, and one of the gateway's own. */
+const accountIds = new Map([
+  ['alice', 1],
+  ['second of alice', 1],
+  ['own of alice', 1],
+  ['own reader of alice', 1],
+  ['bob', 2],
+]);
+
+export interface ProxiedOptions extends Partial<Pick<ProxyOptions, 'lifetime' | 'maxBytes'>> {
+  /** How long, in milliseconds, the upstream may take. */
+  readonly longest?: number;
+  /** Requests a minute. */
+  readonly rate?: number;
+  readonly catchUp?: () => Promise<boolean>;
+}
+
+export async function openProxied(options: ProxiedOptions = {}) {
+  const requests: {
+    method: string | undefined;
+    target: string | undefined;
+    headers: IncomingMessage['headers'];
+    body: string;
+  }[] = [];
+  const written: string[] = [];
+  const rejected: number[] = [];
+  const listeners: ((accountId: number) => void)[] = [];
+  const tokensOf = new WeakMap<Viewer, string>();
+  const fake = createFakeFeed(options.catchUp);
+  const budgets = new Map([1, 2].map((id) => [id, createBudget(options.rate ?? 0)]));
+  const server = createServer(async (received, response) => {
+    let body = '';
+    for await (const chunk of received) body += chunk;
+    const { method, url: target, headers } = received;
+    requests.push({ method, target, headers, body });
+    proxied.respond(received, response);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  // It listens on a port, and not on a pipe.
+  const { port } = server.address() as AddressInfo;
+  const proxy = createProxy({
+    feed: fake.feed,
+    lifetime: options.lifetime ?? 60,
+    maxBytes: options.maxBytes ?? 1_000_000,
+    accounts: {
+      base: `http://127.0.0.1:${port}/api/v1`,
+      longest: options.longest ?? 5_000,
+      unreachable: { code: 'SERVICE_UNAVAILABLE', message: 'unreachable' },
+      onWrite: (listener) => void listeners.push(listener),
+      async accessFor(viewer) {
+        const { id } = viewer;
+        const budget = budgets.get(id);
+        const token = tokensOf.get(viewer) ?? '';
+        return (
+          budget && {
+            accountId: id,
+            token: `token of ${token}`,
+            budget,
+            reader: { id: token, confirmSince: async () => proxied.isConfirmed() },
+            noteRejected: () => void rejected.push(id),
+            async noteWrite(path) {
+              written.push(path);
+              for (const listener of listeners) listener(id);
+            },
+          }
+        );
+      },
+    },
+  });
+  const exchanges = await openExchanges(async (exchange) => {
+    exchange.headers.RateLimit = '"token";r=9;t=60';
+    const token = (exchange.request.headers.authorization ?? '').replace('Bearer ', '');
+    const viewer = {
+      id: accountIds.get(token) ?? 3,
+      tokenId: token.startsWith('own') ? 1 : undefined,
+      scope: token.includes('reader') ? 'read' : 'activate',
+    } as const;
+    tokensOf.set(viewer, token);
+    send(exchange, await proxy(exchange, viewer));
+  });
+  const proxied = {
+    /** The address of the gateway. */
+    url: exchanges.url,
+    closeUpstream: () => new Promise((resolve) => server.close(resolve)),
+    /** What the upstream does. */
+    respond: ((_request, response) => response.end('{}')) as Respond,
+    /** Whether the upstream confirms that a token is its account's. */
+    isConfirmed: vi.fn(() => true),
+    requests,
+    /** The paths of the writes that the gateways were told of, and the accounts whose token the upstream has rejected. */
+    written,
+    rejected,
+    feed: fake,
+    budget: (id: number) => budgets.get(id) ?? createBudget(0),
+    /** Sends a request by `node:http`: `fetch` would add headers about caches, and resolve the path. */
+    async ask(path: string, headers: Record<string, string> = {}, { method = 'GET', body = '' } = {}) {
+      const sent = request(exchanges.url, {
+        method,
+        path: `/api/v1${path}`,
+        headers: { Authorization: 'Bearer alice', ...headers },
+      });
+      sent.end(body);
+      // It is called with the response alone.
+      const [response] = (await once(sent, 'response')) as [IncomingMessage];
+      let text = '';
+      for await (const chunk of response) text += chunk;
+      const given = Object.entries(response.headers).map(([name, value]): [string, string] => [
+        name,
+        String(value),
+      ]);
+      return { status: response.statusCode, headers: new Headers(given), body: text };
+    },
+    close() {
+      exchanges.close();
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+  return proxied;
+}

@@ -1,0 +1,149 @@
+/** A stand-in for the live service with a gateway in front of it. Clients use the tokens of the service. */
+
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import type { ChangeFeed } from '../../../../src/database/feed/changeFeed.ts';
+import {
+  type MirrorServiceOptions,
+  openMirrorService,
+} from '../../../../src/extensions/upstream/mirror/service.ts';
+import {
+  openTestDatabase,
+  openTestGateway,
+  rest,
+  type TestDatabase,
+  type TestGateway,
+} from '../../../support/gateway.ts';
+import { extensionsWith } from './mirrorService.ts';
+import { createStandIn, type StandIn, type StandInOptions } from './standIn/standIn.ts';
+
+export interface FrontedService {
+  readonly service: StandIn;
+  readonly gateway: TestGateway;
+  readonly database: TestDatabase;
+  /** Another gateway over the same database. @param feed in place of its change feed. */
+  openAnother(settings?: Record<string, string>, feed?: ChangeFeed): Promise<TestGateway>;
+  close(): Promise<void>;
+}
+
+export interface FrontedOptions
+  extends Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle' | 'tokenMaxAge'> {
+  readonly settings?: Record<string, string>;
+  readonly standIn?: Partial<StandInOptions>;
+}
+
+/** Two accounts, linked with each other, each of which has imported a template of the other. */
+const accounts: StandInOptions['accounts'] = [
+  { id: 1, username: 'alice', tokens: ['token-of-alice', 'second-of-alice'], linked: [2], locked: true },
+  { id: 2, username: 'bob', tokens: ['token-of-bob'], linked: [1] },
+];
+
+/** The extensions of a gateway with a mirror over a database that the test has opened. */
+export const mirrorOver = (
+  { pool, sql }: TestDatabase,
+  options: Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle' | 'tokenMaxAge'>,
+) =>
+  extensionsWith((config, { feed, responseCache, logger }) =>
+    openMirrorService(config, {
+      pool,
+      sql,
+      feed,
+      logger,
+      onChanged: responseCache.invalidate,
+      ...options,
+    }),
+  );
+
+/**
+ * @param database loses its records first, and stays open: reusing one is faster than opening one for each test.
+ */
+async function openFrontedService(
+  database: TestDatabase,
+  options: FrontedOptions = {},
+): Promise<FrontedService> {
+  await database.pool.query('TRUNCATE "User", "Mirror" RESTART IDENTITY CASCADE');
+  const service = await createStandIn({ accounts, rate: 100_000, ...options.standIn });
+  const gateways: TestGateway[] = [];
+  const {
+    timing = { timeout: 2_000, retries: 1, delay: 1, maxDelay: 10 },
+    waits,
+    idle,
+    tokenMaxAge,
+  } = options;
+
+  async function open(settings: Record<string, string> = {}, feed?: ChangeFeed): Promise<TestGateway> {
+    const gateway = await openTestGateway(
+      { ...database, ...(feed && { openChangeFeed: async () => feed }), close: async () => {} },
+      {
+        settings: { UPSTREAM_URL: service.base, UPSTREAM_RATE: '0', ...options.settings, ...settings },
+        logLevel: 'debug',
+        extensions: mirrorOver(database, {
+          timing,
+          ...(waits && { waits }),
+          ...(idle !== undefined && { idle }),
+          ...(tokenMaxAge !== undefined && { tokenMaxAge }),
+        }),
+      },
+    );
+    gateways.push(gateway);
+    return gateway;
+  }
+
+  return {
+    service,
+    database,
+    gateway: await open(),
+    openAnother: open,
+    async close() {
+      for (const gateway of gateways) await gateway.close();
+      await service.stop();
+    },
+  };
+}
+
+/** @returns a function that opens such a service for a test, which is closed after the test. The tests of a file share a database. */
+export function openForEachTest(): (options?: FrontedOptions) => Promise<FrontedService> {
+  let database: TestDatabase;
+  let fronted: FrontedService | undefined;
+  beforeAll(async () => {
+    database = await openTestDatabase();
+  });
+  afterAll(() => database?.close());
+  afterEach(async () => {
+    await fronted?.close();
+    fronted = undefined;
+  });
+  return async (options) => {
+    fronted = await openFrontedService(database, options);
+    return fronted;
+  };
+}
+
+/** Sends a GraphQL request with these headers. */
+export const ask = (
+  gateway: Pick<TestGateway, 'url'>,
+  token: string,
+  query: string,
+  headers: Record<string, string> = {},
+) =>
+  fetch(`${gateway.url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, ...headers },
+    body: JSON.stringify({ query }),
+  }).then(async (response) => ({
+    status: response.status,
+    headers: response.headers,
+    body: await response.json(),
+  }));
+
+/** Waits until the mirror has the account. */
+export const arrive = (gateway: Pick<TestGateway, 'url'>, token: string) =>
+  expect
+    .poll(async () => (await ask(gateway, token, '{ viewer { username } }')).status, { timeout: 20_000 })
+    .toBe(200);
+
+export const patch = (gateway: TestGateway, token: string, path: string, body: unknown) =>
+  rest(gateway, token, path, {
+    method: 'PATCH',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  });

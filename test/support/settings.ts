@@ -1,0 +1,24 @@
+/** The settings of the core together with those of all extensions. */
+
+import { readConfig as readConfigOf, settingsOf } from '../../src/config/config.ts';
+import { SetupError } from '../../src/errors.ts';
+import { extensions } from '../../src/extensions/extensions.ts';
+
+export const settings = settingsOf(extensions);
+
+/** Whether there are tools for language models, one of the ways to run an operation. */
+export const hasTools = 'MCP' in settings;
+
+/** Why settings are rejected. */
+export function complaintAbout(env: Readonly<Record<string, string>>): string {
+  try {
+    readConfig(env);
+  } catch (error) {
+    if (error instanceof SetupError) return error.message;
+    throw error;
+  }
+  throw new Error('nothing was wrong');
+}
+
+export const readConfig = (env: Readonly<Record<string, string | undefined>>) =>
+  readConfigOf(env, extensions);

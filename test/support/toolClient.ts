@@ -1,0 +1,78 @@
+/** The client of the official SDK, as assistants use it, and a file of persisted operations, some of which are tools. */
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { afterAll } from 'vitest';
+import type { TestGateway } from './gateway.ts';
+
+/** The versions of the protocol that are tested: with a handshake, and with an envelope for each request. */
+export const protocolVersions = ['2025-11-25', '2026-07-28'] as const;
+export type ProtocolVersion = (typeof protocolVersions)[number];
+
+export async function connect(
+  { url }: Pick<TestGateway, 'url'>,
+  token: string | undefined,
+  protocolVersion: ProtocolVersion = '2026-07-28',
+): Promise<Client> {
+  const client = new Client(
+    { name: 'test', version: '1' },
+    { versionNegotiation: { mode: protocolVersion === '2026-07-28' ? { pin: protocolVersion } : 'legacy' } },
+  );
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL('/mcp', url), {
+      requestInit: { headers: token === undefined ? {} : { Authorization: `Bearer ${token}` } },
+    }),
+  );
+  return client;
+}
+
+/** The first text of a result. */
+export function textOf(result: Awaited<ReturnType<Client['callTool']>>): string {
+  const [first] = result.content;
+  return first?.type === 'text' ? first.text : '';
+}
+
+const operations = `
+"Sessions with one trainer, newest first."
+query SessionsOfTrainer("The trainer." $trainer: Int!, $first: Int! = 3, $where: DttSessionFilter) {
+  dttDevice(databaseId: $trainer) {
+    bubbleId
+    sessions(first: $first, where: $where) { nodes { databaseId name createdAt } }
+  }
+}
+
+"Activates a template."
+mutation Activate($template: Int!) {
+  activateTemplate(template: { databaseId: $template }) { template { databaseId } }
+}
+
+"Devices of every kind."
+query Devices { devices { nodes { databaseId ... on OssmDevice { chip } } } }
+
+"Not a tool, since another tool has this name."
+query viewer { viewer { username } }
+
+"Nor one, also where the settings leave that tool out."
+query graphqlQuery { viewer { username } }
+
+query WithoutDescription { viewer { username } }
+
+"Not a tool, since it is a subscription."
+subscription Follow { viewer { username } }
+`;
+
+/** Writes the file, which is removed after the tests. */
+export async function operationsFile(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'dovetail-operations-'));
+  folders.push(folder);
+  const path = join(folder, 'operations.graphql');
+  await writeFile(path, operations);
+  return path;
+}
+
+const folders: string[] = [];
+afterAll(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+});
