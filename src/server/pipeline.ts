@@ -12,7 +12,7 @@ import {
   type Viewer,
   type Viewers,
 } from '../auth/viewer.ts';
-import { inTransaction } from '../database/transaction.ts';
+import { createClients } from '../database/clients.ts';
 import { createTurns, type RunInTurn, type Turns, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
@@ -29,7 +29,7 @@ import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createProxy } from '../proxy/proxy.ts';
 import { createRestHandler } from '../rest/handler.ts';
-import { type ChangeTokens, createContext, type UpstreamAccount } from '../schema/context.ts';
+import { type Context, createContext, type UpstreamAccount } from '../schema/context.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 import { createPositions, type Positions } from './positions.ts';
@@ -322,22 +322,20 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
     activate: (...given) => mirror.upstream.activate(...given).catch(fail),
     fetchDetails: (...given) => mirror.upstream.fetchDetails(...given).catch(fail),
   };
+  const clients = createClients(database.pool, fail);
   /** A factory of contexts whose statements take turns. Those on a standby take none: it has a pool of its own. */
   const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
-    const run = runnerFor(viewer.id);
-    const sql = replicas
-      ? withRunner(replicas.sqlFor(viewer), watch)
-      : withRunner(database.sql, (statement) => watch(() => run(statement)));
-    const changeTokens: ChangeTokens = (change) =>
-      watch(() =>
-        run(() =>
-          inTransaction(database.pool, async (client) => {
-            await lockViewer(client, viewer);
-            return change(client);
-          }),
-        ),
+    const inTurn = runnerFor(viewer.id);
+    const run: RunInTurn = (statement) => watch(() => inTurn(statement));
+    const sql = replicas ? withRunner(replicas.sqlFor(viewer), watch) : withRunner(database.sql, run);
+    const changeTokens: Context['changeTokens'] = (change) =>
+      run(() =>
+        clients.transact(viewer, async (prisma, connection) => {
+          await lockViewer(connection, viewer);
+          return change(prisma, connection);
+        }),
       ).finally(() => viewers.forget(viewer.id));
-    return createContext(sql, viewer, upstream, changeTokens);
+    return createContext(sql, viewer, upstream, { prisma: clients.of(viewer, run), changeTokens });
   };
   const contextOf = contextsBy(turns.forRequest);
   return {

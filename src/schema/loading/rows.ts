@@ -290,7 +290,8 @@ export function needsOf(type: GraphQLObjectType, fieldName: string): FieldRequir
   if (typeof exposed === 'string') return { columns: [exposed] };
   // Only `fields.ts` and the files in `types` write this extension, and they write values of this type.
   if (extensions.needs) return extensions.needs as FieldRequirements;
-  if (fieldName === 'id') return {};
+  // Pothos reads what such a field needs by itself.
+  if (fieldName === 'id' || extensions.pothosPrismaSelect) return {};
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
 }
 
