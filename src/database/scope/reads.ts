@@ -79,8 +79,11 @@ function relatedOf(viewer: ViewerRef, name: string, { model, isList }: Link, val
   const conditions = Object.entries(isNamed ? value : { is: value }).map(([kind, where]) => {
     if (where === undefined) return {};
     if (where === null) return { [name]: { [kind === 'is' ? 'isNot' : 'is']: seen } };
-    if (kind !== 'every') return { [name]: { [kind]: rowsOf(viewer, model, where) } };
-    return { [name]: { none: { AND: [seen, { NOT: rowsOf(viewer, model, where, {}) }] } } };
+    // Prisma would leave an empty condition out of the `OR`.
+    if (kind === 'every' && isDeepStrictEqual(where, {})) return {};
+    if (kind === 'every')
+      return { [name]: { every: { OR: [{ NOT: seen }, rowsOf(viewer, model, where, {})] } } };
+    return { [name]: { [kind]: rowsOf(viewer, model, where) } };
   });
   return { AND: conditions };
 }
