@@ -13,7 +13,6 @@ import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
 import { isoInstant, isoTime } from './isoInstant.ts';
 import { pageSize } from './loading/pagination.ts';
-import visibility from './visibility.ts';
 
 export interface BuilderTypes {
   PrismaTypes: PrismaTypes;
@@ -32,7 +31,7 @@ const sizes = `An integer from 1 to ${pageSize.highest}.`;
 
 /** The options of the builder. A test makes a schema of its own with them. */
 export const builderOptions = {
-  plugins: [PrismaPlugin, RelayPlugin, visibility],
+  plugins: [PrismaPlugin, RelayPlugin],
   defaultFieldNullability: false,
   prisma: {
     // Pothos uses the delegates of models alone.

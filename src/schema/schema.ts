@@ -8,6 +8,7 @@
 
 import { GraphQLObjectType, GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import { builder } from './builder.ts';
+import { withConventionalFields } from './conventional.ts';
 import { addFilters } from './filter.ts';
 import './types/user.ts';
 import './types/device.ts';
@@ -23,7 +24,7 @@ import './types/activation.ts';
 import './types/apiToken.ts';
 
 addFilters();
-const built = builder.toSchema().toConfig();
+const built = withConventionalFields(builder.toSchema()).toConfig();
 
 /** Every query can be subscribed to: `graphql/subscribe.ts` executes it again after changes. */
 const subscription = new GraphQLObjectType({

@@ -5,11 +5,12 @@
 
 import SchemaBuilder from '@pothos/core';
 import { execute, type GraphQLSchema, parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { conditionOf, linkOf, linksOf, type VisibleModel, visibleModels } from '../../src/database/models.ts';
 import { delegateOf, scopedTo } from '../../src/database/scope/scope.ts';
 import { type BuilderTypes, builderOptions } from '../../src/schema/builder.ts';
 import { createContext } from '../../src/schema/context.ts';
+import { withConventionalFields } from '../../src/schema/conventional.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 
@@ -39,14 +40,17 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-/** Relations to a row that the viewer may not see, for all that Prisma and the table of models can say. */
-const refused: Readonly<Partial<Record<VisibleModel, readonly string[]>>> = {
-  User: ['activeTemplate', 'activeEntry', 'mirrored'],
-  DttTemplate: ['owner'],
-  DttLibraryEntry: ['template'],
-  DttSession: ['template'],
-};
-const relationsOf = (model: VisibleModel) => linksOf(model).filter((name) => !refused[model]?.includes(name));
+/** Relations that Prisma cannot restrict, and what their errors say. */
+const refused: readonly [model: VisibleModel, name: string, says: string][] = [
+  ['User', 'activeTemplate', "toOne(DttTemplate, 'activeTemplateId')"],
+  ['User', 'activeEntry', "toOne(DttLibraryEntry, 'activeTemplateId')"],
+  ['User', 'mirrored', 'who may see a MirroredAccount'],
+  ['DttTemplate', 'owner', "toOne(User, 'ownerId')"],
+  ['DttLibraryEntry', 'template', "toOne(DttTemplate, 'templateId')"],
+  ['DttSession', 'template', "toOne(DttTemplate, 'templateId')"],
+];
+const relationsOf = (model: VisibleModel) =>
+  linksOf(model).filter((name) => !refused.some(([of, link]) => of === model && link === name));
 const linkAt = (model: VisibleModel, name: string) => {
   const link = linkOf(model, name) ?? expect.fail('there is no such relation');
   return { ...link, model: link.model as VisibleModel, inverse: link.inverse ?? '' };
@@ -91,7 +95,8 @@ function build(relations: (model: VisibleModel) => readonly string[]): GraphQLSc
       }),
     );
   }
-  return builder.toSchema();
+  builder.prismaObject('MirroredAccount', { fields: (t) => ({ id: t.exposeInt('userId') }) });
+  return withConventionalFields(builder.toSchema());
 }
 
 /** What is selected of a model: each relation as a list, as a number and as a page. */
@@ -156,6 +161,12 @@ interface Row {
   readonly [relation: string]: unknown;
 }
 
+function contextOf({ userId }: Account) {
+  const viewer = { id: userId, tokenId: undefined, scope: 'read' } as const;
+  const clients = { prisma: scopedTo(database.client, viewer), changeTokens: () => expect.fail() };
+  return createContext(database.sql, viewer, undefined, clients);
+}
+
 /** Lists have no order here. */
 const inOrder = (value: unknown): unknown => {
   if (Array.isArray(value))
@@ -169,26 +180,117 @@ describe('a conventional field for every model and every relation', () => {
   it.each(visibleModels)('shows of %s what the reader shows, to each of two users', async (model) => {
     const schema = build(relationsOf);
     const document = parse(`{ rows: ${delegateOf(model)}s { ${selectionOf(model, 2)} } }`);
-    for (const { userId } of [alice, bob]) {
-      const viewer = { id: userId, tokenId: undefined, scope: 'read' } as const;
-      const clients = { prisma: scopedTo(database.client, viewer), changeTokens: () => expect.fail() };
-      const contextValue = createContext(database.sql, viewer, undefined, clients);
-      const { data, errors } = await execute({ schema, document, contextValue });
+    for (const account of [alice, bob]) {
+      const { data, errors } = await execute({ schema, document, contextValue: contextOf(account) });
       expect(errors).toBeUndefined();
-      const shown = await read(viewer, model, {}, 2);
+      const shown = await read({ id: account.userId }, model, {}, 2);
       expect(shown).not.toEqual([]);
       expect(inOrder(data?.rows)).toEqual(inOrder(shown));
     }
   });
 
-  it.each(Object.entries(refused).flatMap(([model, names]) => names.map((name) => [model, name])))(
-    'fails for %s.%s when the schema is built, and says what to write instead',
-    (model, name) => {
-      const [columns] = [linkOf(model as VisibleModel, name ?? '')?.columns];
-      const message = columns?.length
-        ? `toOne(${linkOf(model as VisibleModel, name ?? '')?.model}, '${columns[0]}')`
-        : 'who may see';
-      expect(() => build((each) => (each === model ? [name ?? ''] : []))).toThrow(message);
-    },
+  it.each(refused)('fails for %s.%s when the schema is built, and says %s', (model, name, says) => {
+    expect(() => build((each) => (each === model ? [name] : []))).toThrow(says);
+  });
+});
+
+it('a node of another user is as one that does not exist, and a page begins behind rows of the user alone', async () => {
+  const builder = new SchemaBuilder<BuilderTypes>({
+    ...builderOptions,
+    relay: { ...builderOptions.relay, nodeQueryOptions: {} },
+  });
+  builder.queryType({});
+  builder.prismaNode('DttSession', { id: { field: 'id' }, fields: (t) => ({ key: t.exposeInt('id') }) });
+  builder.queryField('sessions', (t) =>
+    t.prismaConnection({
+      type: 'DttSession',
+      cursor: 'id',
+      resolve: (query, _root, _args, { prisma }) =>
+        prisma.dttSession.findMany({ ...query, orderBy: { createdAt: 'desc' } }),
+    }),
   );
+  const schema = withConventionalFields(builder.toSchema());
+  const run = (query: string) => execute({ schema, document: parse(query), contextValue: contextOf(alice) });
+  const node = async (id = 0) => {
+    const globalId = Buffer.from(`DttSession:${id}`).toString('base64url');
+    const { data, errors = [] } = await run(`{ node(id: "${globalId}") { ... on DttSession { key } } }`);
+    return [data?.node, errors.map(({ message }) => message)];
+  };
+  const page = async (args: string) => {
+    const { data, errors } = await run(`{ sessions(${args}) { nodes { key } edges { cursor } } }`);
+    expect(errors).toBeUndefined();
+    // As it was selected.
+    return data?.sessions as { nodes: { key: number }[]; edges: { cursor: string }[] };
+  };
+  const keys = async (args: string) => (await page(args)).nodes.map(({ key }) => key);
+  const behind = (id = 0) => `after: "${Buffer.from(`GPC:N:${id}`).toString('base64')}"`;
+  expect(await node(alice.dttSessions[0])).toEqual([{ key: alice.dttSessions[0] }, []]);
+  expect(await node(bob.dttSessions[0])).toEqual(await node(1_000_000));
+  const { edges } = await page('first: 2');
+  expect(await keys(`first: 2, after: "${edges[1]?.cursor}"`)).toEqual(alice.dttSessions.slice(2, 4));
+  expect(await keys(`last: 2, before: "${edges[1]?.cursor}"`)).toEqual(alice.dttSessions.slice(0, 1));
+  expect(await keys('last: 1')).toEqual(alice.dttSessions.slice(-1));
+  expect(await keys(behind(alice.dttSessions[3]))).toEqual(alice.dttSessions.slice(4));
+  expect(await keys(behind(bob.dttSessions[3]))).toEqual([]);
+});
+
+describe('in the schema of the gateway', () => {
+  /** The modules of the schema, loaded anew with more fields. */
+  async function withFields() {
+    vi.resetModules();
+    const { builder } = await import('../../src/schema/builder.ts');
+    builder.queryFields((t) => ({
+      sessionsByPrisma: t.prismaField({
+        type: ['DttSession'],
+        nullable: true,
+        resolve: (query, _root, _args, { prisma }) =>
+          prisma.dttSession.findMany({ ...query, orderBy: { createdAt: 'desc' } }),
+      }),
+      templatesByPrisma: t.prismaConnection({
+        type: 'DttTemplate',
+        cursor: 'id',
+        totalCount: (_root, _args, { prisma }) => prisma.dttTemplate.count(),
+        resolve: (query, _root, _args, { prisma }) =>
+          prisma.dttTemplate.findMany({ ...query, orderBy: [{ createdDate: 'desc' }, { id: 'desc' }] }),
+      }),
+    }));
+    builder.prismaObjectField('User', 'tokens', (t) => t.relation('tokens', { nullable: true }));
+    builder.prismaObjectField('DttTemplate', 'users', (t) => t.relationCount('libraryEntries'));
+    const { schema } = await import('../../src/schema/schema.ts');
+    const { prepare } = await import('../../src/schema/compile.ts');
+    const { createSql } = await import('../../src/database/reader/sql.ts');
+    const sql = createSql(database.pool);
+    return async (query: string) => {
+      const operation = prepare(parse(query), { schema }) ?? expect.fail('there is none');
+      // The first run is by graphql-js, and the second by compiled code.
+      const run = () => operation.run({}, { ...contextOf(alice), sql });
+      const result = await run();
+      expect(result.errors).toBeUndefined();
+      expect(await run()).toEqual(result);
+      // As JSON, since graphql-js makes objects without a prototype.
+      return JSON.parse(JSON.stringify(result.data));
+    };
+  }
+
+  it('such fields and those of the reader may have each other below them', async () => {
+    const run = await withFields();
+    const session = `name createdAt owner { username } template { name isActive isImported segments { type } users }
+      segments { order type } trainer { databaseId }`;
+    const { sessionsByPrisma, dttSessions } = await run(
+      `{ sessionsByPrisma { ${session} } dttSessions { nodes { ${session} } } }`,
+    );
+    expect(sessionsByPrisma).toEqual(dttSessions.nodes);
+    const template =
+      'name isActive isImported segments { type } users sessions { nodes { name } totalCount }';
+    const { templatesByPrisma, dttTemplates, viewer } = await run(
+      `{ templatesByPrisma { totalCount nodes { ${template} } } dttTemplates { totalCount nodes { ${template} } }
+        viewer { username tokens { name } dttDevices { nodes { databaseId } } } }`,
+    );
+    expect(templatesByPrisma).toEqual(dttTemplates);
+    expect(viewer).toEqual({
+      username: 'alice',
+      tokens: [{ name: 'test' }],
+      dttDevices: { nodes: alice.dttDevices.map((databaseId) => ({ databaseId })) },
+    });
+  });
 });
