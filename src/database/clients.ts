@@ -7,8 +7,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
 import { statementSpans } from '../channels.ts';
 import type { PrismaClient } from './generated/prisma/client.ts';
-import { type ViewerRef, visibleModels } from './models.ts';
-import { delegateOf, type ScopedClient, scopedTo } from './scope/scope.ts';
+import type { ViewerRef } from './models.ts';
+import { type ScopedClient, scopedTo } from './scope/scope.ts';
 import { longestConnecting } from './session.ts';
 import { retryOnConflict } from './transaction.ts';
 import type { RunInTurn } from './turns.ts';
@@ -18,8 +18,11 @@ interface Held {
   connection?: pg.PoolClient;
 }
 
-/** @param fail throws the error of a statement, or another in its place. Prisma would say too little about a connection that is lost. */
-export function createClients(pool: pg.Pool, fail: (error: unknown) => never) {
+/**
+ * @param fail throws the error of a statement, or another in its place. Prisma would say too little about a connection that is lost.
+ * @param isMirror whether details of records may be missing.
+ */
+export function createClients(pool: pg.Pool, fail: (error: unknown) => never, isMirror: boolean) {
   const held = new AsyncLocalStorage<Held>();
   let client: Promise<PrismaClient> | undefined;
 
@@ -60,13 +63,12 @@ export function createClients(pool: pg.Pool, fail: (error: unknown) => never) {
     /** The client of a viewer. Each operation waits for its turn, and so does each transaction as a whole. */
     of(viewer: ViewerRef, run: RunInTurn): ScopedClient {
       let loaded: Promise<ScopedClient> | undefined;
-      const use: Deferred['use'] = async (operation) => {
-        loaded ??= load().then((client) => scopedTo(client, viewer));
+      const use: Use = async (operation) => {
+        loaded ??= load().then((client) => scopedTo(client, viewer, isMirror));
         const client = await loaded;
         return run(() => operation(client));
       };
-      // It has the delegates of the client, and their operations.
-      return Object.assign(Object.create(deferred), { use }) as ScopedClient;
+      return deferred(use);
     },
 
     /**
@@ -77,7 +79,7 @@ export function createClients(pool: pg.Pool, fail: (error: unknown) => never) {
       viewer: ViewerRef,
       run: (client: Pick<ScopedClient, 'apiToken'>, connection: pg.PoolClient) => Promise<Result>,
     ): Promise<Result> {
-      const scoped = scopedTo(await load(), viewer);
+      const scoped = scopedTo(await load(), viewer, isMirror);
       const attempt = () => {
         const transaction: Held = {};
         return held.run(transaction, () =>
@@ -92,30 +94,26 @@ export function createClients(pool: pg.Pool, fail: (error: unknown) => never) {
   };
 }
 
-/** Statements have deadlines of their own. */
-const limits = { isolationLevel: 'ReadCommitted', maxWait: longestConnecting, timeout: 60_000 } as const;
+/** Connecting and each statement have deadlines of their own, whose errors say more. */
+const limits = { isolationLevel: 'ReadCommitted', maxWait: 2 * longestConnecting, timeout: 60_000 } as const;
 
-/** Stands in for the client of a viewer, which may not be loaded yet. */
-interface Deferred {
-  use<Result>(operation: (client: ScopedClient) => Promise<Result>): Promise<Result>;
+type Use = <Result>(operation: (client: ScopedClient) => Promise<Result>) => Promise<Result>;
+
+/** A client whose operations are carried out by another one, which may not be loaded yet. Each name stands for all of its kind. */
+function deferred(use: Use): ScopedClient {
+  const delegate = (name: 'user') =>
+    new Proxy(
+      {},
+      { get: (_, operation: 'count') => (args: object) => use((client) => client[name][operation](args)) },
+    );
+  const method =
+    (name: '$transaction') =>
+    (...given: Parameters<ScopedClient['$transaction']>) =>
+      use((client) => client[name](...given));
+  return new Proxy({} as ScopedClient, {
+    // Pothos asks for the delegate of a model in this way.
+    has: () => true,
+    get: (_, name) =>
+      String(name).startsWith('$') ? method(name as '$transaction') : delegate(name as 'user'),
+  });
 }
-
-const deferred = Object.defineProperties(
-  {
-    $transaction(this: Deferred, ...given: Parameters<ScopedClient['$transaction']>) {
-      return this.use((client) => client.$transaction(...given));
-    },
-  },
-  Object.fromEntries(
-    visibleModels.map(delegateOf).map((name) => [
-      name,
-      {
-        get(this: Deferred) {
-          const call = (operation: 'findMany') => (args: object) =>
-            this.use<unknown>((client) => client[name][operation](args));
-          return new Proxy({}, { get: (_, operation) => call(operation as 'findMany') });
-        },
-      },
-    ]),
-  ),
-);

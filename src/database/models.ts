@@ -38,6 +38,8 @@ interface Model<M extends ModelName> {
   readonly visibleTo?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
   /** The condition on rows that a viewer may change, where they may see more. */
   readonly writableBy?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
+  /** Whether a mirror fetches its rows after the records that they belong to. Only `schema/loading` waits for them. */
+  readonly isDetail?: true;
   /** Whether its rows have no global id: they are no records of their own. */
   readonly hasNoId?: true;
   /** The column of the default order of its lists, newest first (docs/rest.md#order). Without one, there are no lists. */
@@ -66,10 +68,11 @@ export const models = {
   DttTemplateSegment: {
     visibleTo: (viewer) => ({ template: inLibrary(viewer) }),
     writableBy: (viewer) => ({ template: owned(viewer) }),
+    isDetail: true,
   },
   DttLibraryEntry: { visibleTo: ({ id }) => ({ userId: id }), hasNoId: true },
   DttSession: { visibleTo: owned, order: 'createdAt' },
-  TrainerSegment: { visibleTo: ofOwnSession },
+  TrainerSegment: { visibleTo: ofOwnSession, isDetail: true },
   LockTemplate: { visibleTo: owned, order: 'createdAt' },
   LockSession: { visibleTo: owned, order: 'startDate' },
   LockSegment: { visibleTo: ofOwnSession },
@@ -101,6 +104,7 @@ export const visibleModels = modelsWith('visibleTo') as VisibleModel[];
 export const recordTypes = visibleModels.filter(
   (name) => !modelsWith('hasNoId').includes(name),
 ) as RecordType[];
+export const isDetail = (model: ModelName): boolean => modelsWith('isDetail').includes(model);
 export const listedTypes = modelsWith('order') as ListedType[];
 export const deviceTypes = modelsWith('isDevice') as DeviceType[];
 /** The tables that responses come from. */

@@ -322,7 +322,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
     activate: (...given) => mirror.upstream.activate(...given).catch(fail),
     fetchDetails: (...given) => mirror.upstream.fetchDetails(...given).catch(fail),
   };
-  const clients = createClients(database.pool, fail);
+  const clients = createClients(database.pool, fail, mirror !== undefined);
   /** A factory of contexts whose statements take turns. Those on a standby take none: it has a pool of its own. */
   const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
     const inTurn = runnerFor(viewer.id);

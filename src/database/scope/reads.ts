@@ -1,7 +1,15 @@
 /** Restricts the arguments of reads to rows that the viewer may see: conditions, orders, selections and counts. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { conditionOf, type Link, linkOf, linksOf, type ModelName, type ViewerRef } from '../models.ts';
+import {
+  conditionOf,
+  isDetail,
+  type Link,
+  linkOf,
+  linksOf,
+  type ModelName,
+  type ViewerRef,
+} from '../models.ts';
 
 /** Arguments of the client, or a part of them. Their types depend on the model, which is a value here. */
 export type Args = Readonly<Record<string, unknown>>;
@@ -18,6 +26,7 @@ export interface Cursor {
 /** What the arguments of one operation are restricted for. */
 interface Scope {
   readonly viewer: ViewerRef;
+  readonly isMirror: boolean;
   /** The cursors that were found, which remain to be checked. */
   readonly cursors: Cursor[];
 }
@@ -36,6 +45,8 @@ export function listOf(
   condition: object = conditionOf(model, scope.viewer),
 ): Record<string, unknown> {
   const { where, orderBy, cursor, select, include, ...others } = args;
+  if (scope.isMirror && isDetail(model))
+    refuse(`A mirror may not have each ${model} yet, and only fields of src/schema/fields.ts wait for them`);
   for (const name of Object.keys(others))
     if (!plain.includes(name)) refuse(`${name} is not restricted to the viewer`);
   const list: Record<string, unknown> = {

@@ -20,14 +20,20 @@ export type ScopedClient = Delegates & {
   ): Promise<Result>;
 };
 
-export function scopedTo(client: PrismaClient, viewer: ViewerRef): ScopedClient {
+/** @param isMirror whether details of records may be missing. */
+export function scopedTo(client: PrismaClient, viewer: ViewerRef, isMirror = false): ScopedClient {
   const scoped = client.$extends({
     query: {
       async $allOperations({ model, operation, args, query, ...others }) {
         if (model === undefined) return refuse(`${operation} is not restricted to the viewer`);
         const cursors: Cursor[] = [];
         // Prisma names its own models.
-        const restricted = argumentsOf({ viewer, cursors }, model as ModelName, operation, args as Args);
+        const restricted = argumentsOf(
+          { viewer, isMirror, cursors },
+          model as ModelName,
+          operation,
+          args as Args,
+        );
         // The check would need another connection.
         if (cursors.length > 0 && isInTransaction(others))
           refuse('A transaction of a viewer takes no cursors');
@@ -92,4 +98,4 @@ function argumentsOf(
 
 /** Throws for what a type or a field selects, unless it depends on arguments, what each query would throw. */
 export const checkSelection = (model: ModelName, selected: Args): void =>
-  void fieldsOf({ viewer: { id: 0 }, cursors: [] }, model, selected);
+  void fieldsOf({ viewer: { id: 0 }, isMirror: false, cursors: [] }, model, selected);

@@ -267,6 +267,14 @@ describe('it changes rows of the viewer alone', () => {
   });
 });
 
+it('reads no details in a mirror, which may not have them yet', async () => {
+  const mirror = scopedTo(database.client, { id: alice.userId }, true);
+  expect(await mirror.dttSession.count()).toBeGreaterThan(0);
+  const message = 'A mirror may not have each TrainerSegment yet';
+  await expect(mirror.trainerSegment.count()).rejects.toThrow(message);
+  await expect(mirror.dttSession.findMany({ include: { segments: true } })).rejects.toThrow(message);
+});
+
 describe('it refuses what it cannot restrict', () => {
   const data = { bubbleId: 'x' };
   const note = /Write a field as t\.field\(toOne\(DttTemplate, 'templateId'\)\)/;
