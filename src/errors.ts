@@ -234,7 +234,9 @@ export const hiddenIn = ({ extensions, originalError }: ExecutionError): unknown
 function isAboutRequest(error: ExecutionError): boolean {
   let cause: unknown = error;
   while (cause instanceof GraphQLError && cause.originalError) cause = cause.originalError;
-  return cause instanceof GraphQLError && (!error.path || cause.nodes !== undefined);
+  if (!(cause instanceof GraphQLError)) return false;
+  // Pothos' plugins report a wrong cursor or size of a page so.
+  return !error.path || cause.nodes !== undefined || cause.name === 'PothosValidationError';
 }
 
 /** A problem of a server, a database or a role, and the advice about it. Both texts are for the operator. */

@@ -88,6 +88,13 @@ it('the list of extensions imports the main file of each alone, which loads the 
   ).toEqual([]);
 });
 
+it("Prisma's client is loaded when it is needed, and not before", () => {
+  // Imports of types load nothing.
+  const atStart = /^(?:im|ex)port (?!type\b)[^;]*?from '[^']*\/client\.ts'/gm;
+  const loading = filesIn('src/database').filter((file) => atStart.test(readFileSync(file, 'utf8')));
+  expect(loading).toEqual(['src/database/client.ts']);
+});
+
 describe('the console', () => {
   const root = 'console/src';
   /** What all views may use. A view does not use another. */

@@ -3,6 +3,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type pg from 'pg';
+import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { type ErrorCode, tokenMessages, unauthenticated } from '../errors.ts';
@@ -36,11 +37,14 @@ export interface Token {
   readonly expiresAt: Date | null;
 }
 
-/** The columns of a `Token`. */
-const columns = 'id, name, scope, "createdAt", "lastUsedAt", "expiresAt"';
-
 /** The condition that a token is active at the time in $2. */
 const isActive = '"revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)';
+
+/** The same now, for Prisma's client. */
+export const activeNow = () => ({
+  revokedAt: null,
+  OR: [{ expiresAt: null }, { expiresAt: { gt: new Date() } }],
+});
 
 /** A token that was presented. It may have expired. */
 export interface FoundToken extends Pick<Token, 'id' | 'scope' | 'lastUsedAt'> {
@@ -146,15 +150,6 @@ export async function isIssued(sql: Sql, token: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** The active tokens of a user, newest first. */
-export function activeTokens(sql: Sql, userId: number): Promise<Token[]> {
-  return sql.run<Token>(
-    `SELECT ${columns} FROM "ApiToken"
-     WHERE "userId" = $1 AND ${isActive} ORDER BY id DESC`,
-    [userId, new Date()],
-  );
-}
-
 /** Creates a token. @throws {TokenError} for what `addToken` rejects. */
 export const createToken = (
   pool: pg.Pool,
@@ -173,7 +168,7 @@ export async function addToken(
   client: Database,
   owner: Owner,
   { name: given, scope = 'activate', expiresAt = null }: WantedToken,
-): Promise<IssuedToken & Token> {
+): Promise<IssuedToken> {
   const now = new Date();
   const name = given.trim().normalize('NFC');
   const problem = problemOfName(name);
@@ -207,13 +202,13 @@ export async function addToken(
   const token = newSecret();
   const {
     rows: [added],
-  } = await client.query<Token>(
+  } = await client.query<{ id: number }>(
     `INSERT INTO "ApiToken" ("userId", name, scope, "expiresAt", slot, digest)
-     VALUES ($1, $2, $3, $4, $5, decode($6, 'hex')) RETURNING ${columns}`,
+     VALUES ($1, $2, $3, $4, $5, decode($6, 'hex')) RETURNING id`,
     [user.id, name, scope, expiresAt, slot, digestOf(token)],
   );
   if (!added) throw new Error('the database has added no token');
-  return { ...added, token };
+  return { id: added.id, token };
 }
 
 /**
@@ -260,7 +255,8 @@ export async function listTokens(sql: Sql, username: string) {
   const [user] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [username]);
   if (!user) throw unknownUser(username);
   return sql.run<Token & { readonly revokedAt: Date | null }>(
-    `SELECT ${columns}, "revokedAt" FROM "ApiToken" WHERE "userId" = $1 ORDER BY id DESC`,
+    `SELECT id, name, scope, "createdAt", "lastUsedAt", "expiresAt", "revokedAt"
+     FROM "ApiToken" WHERE "userId" = $1 ORDER BY id DESC`,
     [user.id],
   );
 }
@@ -270,16 +266,13 @@ const unknownUser = (username: string) =>
 
 /**
  * Revokes a token.
- * @param userId whose token it has to be; undefined for anybody's.
+ * @param prisma the client of a viewer, for whom the tokens of others do not exist, or that of a command.
  * @throws {TokenError} when no active token has the id.
  */
-export async function revokeToken(database: Database, id: number, userId?: number): Promise<Token> {
-  const { rows } = await database.query<Token>(
-    `UPDATE "ApiToken" SET "revokedAt" = $2 WHERE id = $1 AND ${isActive} AND ($3::int IS NULL OR "userId" = $3)
-     RETURNING ${columns}`,
-    [id, new Date(), userId],
-  );
-  return rows[0] ?? noActive(id);
+export async function revokeToken({ apiToken }: Pick<PrismaClient, 'apiToken'>, id: number) {
+  const where = { id, ...activeNow() };
+  const [revoked] = await apiToken.updateManyAndReturn({ where, data: { revokedAt: new Date() } });
+  return revoked ?? noActive(id);
 }
 
 /**

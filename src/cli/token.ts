@@ -123,8 +123,8 @@ tokenCommand
   .description('revoke a token; it is invalid from then on')
   .argument('<id>', 'its number in the list', parseId)
   .action((id: number) =>
-    withDatabase(readSettings(), async ({ pool }) => {
-      await revokeToken(pool, id);
+    withDatabase(readSettings(), async ({ client }) => {
+      await revokeToken(client, id);
       say(`Revoked token ${id}.`);
     }),
   );

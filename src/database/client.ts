@@ -1,6 +1,6 @@
 /**
- * Prisma's client, for commands and tests. A gateway works without it, and none of its modules may import
- * this one: the client takes 20 MB, and its engine, which the first query loads, another 50.
+ * Prisma's client. Import this module when the client is needed, and not before: a gateway does so in `clients.ts`. Most gateways never
+ * need it, and it takes 20 MB, and its engine, which the first query loads, another 50.
  */
 
 import { PrismaPg } from '@prisma/adapter-pg';

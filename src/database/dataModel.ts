@@ -71,6 +71,29 @@ export const columnsOf = (table: ModelName): readonly string[] =>
 
 type GeneratedField = ReturnType<typeof fieldsIn>[number];
 
+/** A relation as Prisma's client has it. Its key may have several columns, and refer to columns other than an `id`. */
+export interface Link {
+  readonly model: ModelName;
+  readonly isList: boolean;
+  /** The columns of the key, if it is in the model of the field. */
+  readonly columns: readonly string[];
+  /** The field of the related model that leads back. */
+  readonly inverse: string | undefined;
+}
+
+/** The relation of a field, undefined for a column. */
+export function linkOf(model: ModelName, name: string): Link | undefined {
+  const field = fieldsIn(model).find((each) => each.name === name);
+  if (field?.relationName === undefined) return undefined;
+  const { type, isList, relationName, relationFromFields: columns = [] } = field;
+  const inverse = fieldsIn(type).find((each) => each.relationName === relationName && each !== field)?.name;
+  return { model: type as ModelName, isList, columns, inverse };
+}
+
+/** The relations of a model. */
+export const linksOf = (model: ModelName): readonly string[] =>
+  fieldsIn(model).flatMap(({ name, relationName }) => (relationName === undefined ? [] : [name]));
+
 /**
  * The relation of a field, if it refers to an `id`. If a foreign key has two columns, the first one identifies the row, and the
  * second one only ensures that both rows have the same owner.

@@ -29,8 +29,14 @@ export interface ViewerRef {
 export const currentViewer: ViewerRef = { id: new Slot('viewer') as unknown as number };
 
 interface Model<M extends ModelName> {
-  /** The condition on rows that a viewer may see. A model without one has no type in the schema. */
+  /** The condition on rows that a viewer may see. The schema cannot read a model without one. */
   readonly visibleTo?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
+  /** The condition on rows that a viewer may change, where they may see more. */
+  readonly writableBy?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
+  /** Whether a mirror fetches its rows after the records that they belong to. Only `schema/loading` waits for them. */
+  readonly isDetail?: true;
+  /** Whether its rows have no global id: they are no records of their own. */
+  readonly hasNoId?: true;
   /** The column of the default order of its lists, newest first (docs/rest.md#order). Without one, there are no lists. */
   readonly order?: keyof PrismaTypes[M]['Shape'];
   /** Whether `devices` lists it. */
@@ -48,16 +54,20 @@ const ofOwnSession = (viewer: ViewerRef) => ({ session: owned(viewer) });
 
 export const models = {
   User: { visibleTo: ({ id }) => ({ id }), order: 'id' },
-  ApiToken: {},
+  ApiToken: { visibleTo: ({ id }) => ({ userId: id }), hasNoId: true },
   // The order of the kinds breaks ties between devices of different kinds.
   DttDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
   LkbxDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
   OssmDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
-  DttTemplate: { visibleTo: inLibrary, order: 'createdDate' },
-  DttTemplateSegment: { visibleTo: (viewer) => ({ template: inLibrary(viewer) }) },
-  DttLibraryEntry: {},
+  DttTemplate: { visibleTo: inLibrary, writableBy: owned, order: 'createdDate' },
+  DttTemplateSegment: {
+    visibleTo: (viewer) => ({ template: inLibrary(viewer) }),
+    writableBy: (viewer) => ({ template: owned(viewer) }),
+    isDetail: true,
+  },
+  DttLibraryEntry: { visibleTo: ({ id }) => ({ userId: id }), hasNoId: true },
   DttSession: { visibleTo: owned, order: 'createdAt' },
-  TrainerSegment: { visibleTo: ofOwnSession },
+  TrainerSegment: { visibleTo: ofOwnSession, isDetail: true },
   LockTemplate: { visibleTo: owned, order: 'createdAt' },
   LockSession: { visibleTo: owned, order: 'startDate' },
   LockSegment: { visibleTo: ofOwnSession },
@@ -71,8 +81,10 @@ type ModelWith<Property extends string> = {
   [M in ModelName]: Models[M] extends { readonly [P in Property]: unknown } ? M : never;
 }[ModelName];
 
-/** The models whose rows clients see, as records. */
-export type RecordType = ModelWith<'visibleTo'>;
+/** The models of which a viewer may see some rows. */
+export type VisibleModel = ModelWith<'visibleTo'>;
+/** Those whose rows clients see as records. */
+export type RecordType = Exclude<VisibleModel, ModelWith<'hasNoId'>>;
 /** Those with lists. */
 export type ListedType = ModelWith<'order'>;
 /** Those whose records are devices. */
@@ -83,7 +95,11 @@ const modelsWith = (property: keyof Model<ModelName>) =>
 
 // The names are those of the types above, which are derived from the same table.
 export const tables = Object.keys(models) as ModelName[];
-export const recordTypes = modelsWith('visibleTo') as RecordType[];
+export const visibleModels = modelsWith('visibleTo') as VisibleModel[];
+export const recordTypes = visibleModels.filter(
+  (name) => !modelsWith('hasNoId').includes(name),
+) as RecordType[];
+export const isDetail = (model: ModelName): boolean => modelsWith('isDetail').includes(model);
 export const listedTypes = modelsWith('order') as ListedType[];
 export const deviceTypes = modelsWith('isDevice') as DeviceType[];
 /** The tables that responses come from. */
@@ -93,3 +109,23 @@ export const isRecordType = (name: string): name is RecordType => recordTypes.so
 
 /** The condition on rows of a model that the viewer may see. Every read of records has it. */
 export const visibleTo = (viewer: ViewerRef, model: RecordType): object => models[model].visibleTo(viewer);
+
+type Condition = Readonly<Record<string, unknown>>;
+interface Conditions extends Pick<Model<never>, 'isSilent'> {
+  readonly visibleTo?: (viewer: ViewerRef) => Condition;
+  readonly writableBy?: (viewer: ViewerRef) => Condition;
+}
+
+/**
+ * The condition on rows that a viewer may see, or may change.
+ * @throws for a model whose rows nobody may see.
+ */
+export function conditionOf(
+  model: ModelName,
+  viewer: ViewerRef,
+  use: 'visibleTo' | 'writableBy' = 'visibleTo',
+): Condition {
+  const { visibleTo, [use]: condition = visibleTo }: Conditions = models[model];
+  if (!condition) throw new Error(`The table of models does not say who may see a ${model}`);
+  return condition(viewer);
+}

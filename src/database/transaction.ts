@@ -1,10 +1,11 @@
 /** Transactions, each on a connection of its own, which may be lost at any moment. */
 
 import pRetry from 'p-retry';
-import pg from 'pg';
+import type pg from 'pg';
+import { systemCodeOf } from '../errors.ts';
 
-/** The errors of a transaction that only has to be repeated: `serialization_failure`, `deadlock_detected`. */
-const givenUp = new Set<unknown>(['40001', '40P01']);
+/** The errors of a transaction that only has to be repeated: `serialization_failure`, `deadlock_detected`, and Prisma's for both. */
+const givenUp = new Set<unknown>(['40001', '40P01', 'P2034']);
 
 /** The pause, in milliseconds, before the repetition. */
 const pause = 50;
@@ -28,7 +29,7 @@ export const retryOnConflict = <T>(run: () => Promise<T>): Promise<T> =>
   pRetry(run, {
     retries: 1,
     minTimeout: pause,
-    shouldRetry: ({ error }) => error instanceof pg.DatabaseError && givenUp.has(error.code),
+    shouldRetry: ({ error }) => givenUp.has(systemCodeOf(error)),
   });
 
 async function runOnce<T>(pool: pg.Pool, run: (client: pg.PoolClient) => Promise<T>): Promise<T> {

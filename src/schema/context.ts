@@ -8,6 +8,7 @@ import type { FieldNode, GraphQLObjectType, GraphQLResolveInfo } from 'graphql';
 import type pg from 'pg';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
+import type { ScopedClient } from '../database/scope/scope.ts';
 
 /** The models whose details may be missing (`loading/rows.ts`). */
 export type DetailedModel = 'DttSession' | 'DttTemplate';
@@ -33,26 +34,39 @@ export interface AccountElsewhere {
   fetchDetails(viewer: Viewer, model: DetailedModel, ids: readonly number[]): Promise<void>;
 }
 
-/** Runs a transaction that changes tokens of the viewer. Fails if the viewer's own has ended. Once it has ended, this process looks all of them up again. */
-export type ChangeTokens = <Result>(run: (client: pg.PoolClient) => Promise<Result>) => Promise<Result>;
+/**
+ * Runs a transaction that changes tokens of the viewer. Fails if the viewer's own has ended. Once it has ended, this process looks all
+ * of them up again.
+ * @param run also gets the connection, for SQL that Prisma cannot express.
+ */
+type ChangeTokens = <Result>(
+  run: (prisma: Pick<ScopedClient, 'apiToken'>, connection: pg.PoolClient) => Promise<Result>,
+) => Promise<Result>;
+
+/** What an operation has of Prisma's client. */
+interface Clients {
+  /** The client of the viewer: all that it reads and writes is theirs. */
+  readonly prisma: ScopedClient;
+  readonly changeTokens: ChangeTokens;
+}
 
 /** Each operation has a context of its own, since its loaders cache rows. */
-export interface Context {
+export interface Context extends Clients {
   readonly viewer: Viewer;
   readonly sql: Sql;
   readonly loaders: ReturnType<typeof createLoaders>;
   readonly elsewhere: AccountElsewhere | undefined;
-  readonly changeTokens: ChangeTokens;
 }
 
-/** @param changeTokens by default, tokens cannot be changed. */
+/** @param clients by default none: only fields of the reader work. */
 export function createContext(
   sql: Sql,
   viewer: Viewer,
   elsewhere: AccountElsewhere | undefined,
-  changeTokens: ChangeTokens = () => Promise.reject(new Error('tokens cannot be changed here')),
+  clients?: Clients,
 ): Context {
-  return { viewer, sql, loaders: createLoaders(), elsewhere, changeTokens };
+  // Without clients, a field that uses them fails.
+  return { viewer, sql, loaders: createLoaders(), elsewhere, ...(clients as Clients) };
 }
 
 /**

@@ -14,7 +14,7 @@ import { readsProperty } from './compilerSchema.ts';
 import { type Context, placeOf } from './context.ts';
 import { type FilterableType, filterRef, type ListArguments, orderRef, readListArguments } from './filter.ts';
 import { checkDatabaseId } from './globalId.ts';
-import { type Connection, defaultOrder, orderBy, planPage } from './loading/pagination.ts';
+import { type Connection, defaultOrder, orderBy, pageSize, planPage } from './loading/pagination.ts';
 import {
   countBelow,
   countVisible,
@@ -217,13 +217,35 @@ function listField<Parent>(
     nullable: true,
     args: listArguments(listed),
     description,
-    extensions: { ...extensions, ...nullOnlyWithError },
+    extensions: { ...extensions, ...nullOnlyWithError, first: pageSize.default },
     resolve,
   } as const;
   return [options, connectionOf(type)] as const;
 }
 
-const newConnection = (type: AnyRecord) => builder.connectionObject({ type, name: `${type.name}Connection` });
+/** The properties of our pages that those of Pothos' plugin for Prisma lack. */
+type Page = Pick<Connection<{ readonly id: number }>, 'nodes' | 'totalCount'>;
+
+const newConnection = (type: AnyRecord) =>
+  builder.connectionObject({
+    type,
+    name: `${type.name}Connection`,
+    fields: (t) => ({
+      nodes: t.field({
+        type: [type],
+        description: 'The records of this page.',
+        extensions: readsProperty('nodes'),
+        resolve: (page) => asPage(page).nodes,
+      }),
+      totalCount: t.int({
+        description: 'How many records the whole list has.',
+        resolve: (page) => asPage(page).totalCount(),
+      }),
+    }),
+  });
+/** Only the lists of this file have these connections. */
+const asPage = (connection: object) => connection as Page;
+
 const connections = new Map<string, ReturnType<typeof newConnection>>();
 
 /** The connection of a type, which all its lists share. */

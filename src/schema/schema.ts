@@ -2,12 +2,13 @@
  * The main file of this folder: the GraphQL schema. Each import adds a type with its fields and its queries.
  *
  * Promises that every read of records has the viewer's condition of the table of models, and that the number of statements for a
- * document does not grow with the number of records. `loading/`, which reads the records, may be replaced by the fields of Pothos'
- * plugin for Prisma, which are slower (docs/decisions/sql-writer.md).
+ * document does not grow with the number of records. Fields are read by `loading/`, or by Pothos' plugin for Prisma, which is slower
+ * (docs/architecture.md#add-a-field).
  */
 
 import { GraphQLObjectType, GraphQLSchema, lexicographicSortSchema, printSchema } from 'graphql';
 import { builder } from './builder.ts';
+import { withConventionalFields } from './conventional.ts';
 import { addFilters } from './filter.ts';
 import './types/user.ts';
 import './types/device.ts';
@@ -23,7 +24,7 @@ import './types/activation.ts';
 import './types/apiToken.ts';
 
 addFilters();
-const built = builder.toSchema().toConfig();
+const built = withConventionalFields(builder.toSchema()).toConfig();
 
 /** Every query can be subscribed to: `graphql/subscribe.ts` executes it again after changes. */
 const subscription = new GraphQLObjectType({

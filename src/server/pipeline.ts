@@ -13,7 +13,7 @@ import {
   type Viewers,
 } from '../auth/viewer.ts';
 import { createWatchViewer } from '../auth/watchViewer.ts';
-import { inTransaction } from '../database/transaction.ts';
+import { createClients } from '../database/clients.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
 import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
@@ -30,7 +30,7 @@ import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
-import { type AccountElsewhere, type ChangeTokens, createContext } from '../schema/context.ts';
+import { type AccountElsewhere, type Context, createContext } from '../schema/context.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
 import type { JoinedHooks } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
@@ -314,22 +314,20 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
     activate: (...given) => account.activate(...given).catch(fail),
     fetchDetails: (...given) => account.fetchDetails(...given).catch(fail),
   };
+  const clients = createClients(database.pool, fail, elsewhere !== undefined);
   /** A factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
   const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
-    const run = runnerFor(viewer.id);
-    const sql = hooks.sqlFor
-      ? withRunner(hooks.sqlFor(viewer), watch)
-      : withRunner(database.sql, (statement) => watch(() => run(statement)));
-    const changeTokens: ChangeTokens = (change) =>
-      watch(() =>
-        run(() =>
-          inTransaction(database.pool, async (client) => {
-            await lockViewer(client, viewer);
-            return change(client);
-          }),
-        ),
+    const inTurn = runnerFor(viewer.id);
+    const run: RunInTurn = (statement) => watch(() => inTurn(statement));
+    const sql = hooks.sqlFor ? withRunner(hooks.sqlFor(viewer), watch) : withRunner(database.sql, run);
+    const changeTokens: Context['changeTokens'] = (change) =>
+      run(() =>
+        clients.transact(viewer, async (prisma, connection) => {
+          await lockViewer(connection, viewer);
+          return change(prisma, connection);
+        }),
       ).finally(() => viewers.forget(viewer.id));
-    return createContext(sql, viewer, elsewhere, changeTokens);
+    return createContext(sql, viewer, elsewhere, { prisma: clients.of(viewer, run), changeTokens });
   };
   const contextOf = contextsBy(turns.forRequest);
   return {

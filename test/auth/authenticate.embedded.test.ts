@@ -74,7 +74,7 @@ it('requests whose token is revoked while their bodies are being received are re
   );
   // Once this response is here, the requests above have been authenticated as well.
   expect((await rest(gateway, token, '/users/me')).status).toBe(200);
-  await revokeToken(database.pool, id);
+  await revokeToken(database.client, id);
   // The token is looked up again only if the body took more than a second.
   await sleep(1_100);
   const responsesOf = connections.map(async ({ socket, rest, ended }) => {
@@ -151,7 +151,7 @@ describe('the rate limit of an address', () => {
       expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
       // A revocation empties the cache of the user's tokens; their other tokens are still accepted.
       const { id } = await createToken(database.pool, 'alice', 'revoked');
-      await revokeToken(database.pool, id);
+      await revokeToken(database.client, id);
       for (const { token } of [alice, bob])
         expect((await rest(gateway, token, '/users/me')).status).toBe(200);
     }));

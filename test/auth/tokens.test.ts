@@ -57,7 +57,7 @@ describe('a token', () => {
       await createToken(database.pool, user, 'active'),
       await createToken(database.pool, user, 'revoked'),
     ];
-    await revokeToken(database.pool, revoked.id);
+    await revokeToken(database.client, revoked.id);
     const rotated = await rotateToken(database.pool, active.id, 0);
     const found = { id: active.id, userId: expect.any(Number), lastUsedAt: null, scope: 'activate' };
     const unknown = `dvt_${'a'.repeat(43)}`;
@@ -97,7 +97,7 @@ describe('rotateToken', () => {
     expect(await isFound(token, second.token, third.token)).toEqual([false, true, true]);
     expect((await findToken(database.sql, third.token))?.scope).toBe('read');
     expect(await listTokens(database.sql, user)).toHaveLength(5);
-    await revokeToken(database.pool, id);
+    await revokeToken(database.client, id);
     expect(await isFound(token, second.token, third.token)).toEqual([false, false, false]);
     await expect(rotateToken(database.pool, id, 0)).rejects.toThrow('There is no active token with the id');
   });
@@ -124,7 +124,7 @@ describe('an expired token', () => {
       data: { expiresAt: new Date(Date.now() - 1) },
     });
     expect(await findToken(database.sql, token)).toBeNull();
-    await expect(revokeToken(database.pool, id)).rejects.toThrow(TokenError);
+    await expect(revokeToken(database.client, id)).rejects.toThrow(TokenError);
     await expect(rotateToken(database.pool, id, 0)).rejects.toThrow(TokenError);
     for (const name of ['a', 'b', 'c', 'd', 'e']) await createToken(database.pool, user, name);
     const found = async () => (await findTokens(database.sql, [digestOf(token)])).get(digestOf(token));
@@ -174,7 +174,7 @@ describe('createToken', () => {
     }
     expect(await listTokens(database.sql, user)).toHaveLength(5);
 
-    await revokeToken(database.pool, created[0] ?? 0);
+    await revokeToken(database.client, created[0] ?? 0);
     await createToken(database.pool, user, 'in its place');
     await expect(createToken(database.pool, user, 'one too many')).rejects.toThrow(TokenError);
   });
@@ -187,7 +187,7 @@ it('the tokens of a user are listed newest first, without secrets, and revoked o
   await createToken(database.pool, other, 'not mine');
   const second = await createToken(database.pool, user, 'second');
   // The database has the row that was written last at the end.
-  await revokeToken(database.pool, second.id);
+  await revokeToken(database.client, second.id);
   const fresh = { scope: 'activate', createdAt: expect.any(Date), lastUsedAt: null, expiresAt: null };
   const listed = await listTokens(database.sql, user);
   expect(listed).toEqual([
@@ -195,7 +195,7 @@ it('the tokens of a user are listed newest first, without secrets, and revoked o
     { id: first.id, name: 'first', revokedAt: null, ...fresh },
   ]);
   for (const missing of [second.id, 2 ** 31 - 1])
-    await expect(revokeToken(database.pool, missing)).rejects.toThrow(
+    await expect(revokeToken(database.client, missing)).rejects.toThrow(
       `There is no active token with the id ${missing}`,
     );
   // The time of the first revocation is unchanged.

@@ -20,7 +20,7 @@ it('users are created, found, listed by name and moved to another tier', async (
   const bob = await createUser(client, 'Bob', 'ultra');
   const { id: revoked } = await createToken(database.pool, 'Bob', 'revoked');
   await createToken(database.pool, 'Bob', 'active');
-  await revokeToken(database.pool, revoked);
+  await revokeToken(database.client, revoked);
   await setTier(client, 'zoe', 'premium');
   expect(await listUsers(client)).toEqual([
     { id: bob, username: 'Bob', tier: 'ultra', tokens: 1 },

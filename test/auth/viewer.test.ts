@@ -71,7 +71,7 @@ describe('authenticate', () => {
         settle();
       });
     });
-    await revokeToken(database.pool, tokenId);
+    await revokeToken(database.client, tokenId);
     await announced;
     expect(await viewerOf(`Bearer ${token}`)).toBeNull();
     expect(await viewers.validUntil(viewer())).toBe(0);
@@ -81,7 +81,7 @@ describe('authenticate', () => {
     const silent = createFakeFeed();
     const unheard = createViewers(database.sql, silent.feed, 300);
     await unheard.authenticate(`Bearer ${token}`);
-    await revokeToken(database.pool, tokenId);
+    await revokeToken(database.client, tokenId);
     expect(unheard.known(`Bearer ${token}`)).toEqual(found());
     expect(await unheard.validUntil(viewer())).toBe(0);
     expect(unheard.known(`Bearer ${token}`)).toBeUndefined();

@@ -138,7 +138,7 @@ async function expected(
     const extensions = { code: 'BAD_USER_INPUT' };
     return normalized({ errors: [new GraphQLError(noOperation(parsed, operationName), { extensions })] });
   }
-  const contextValue = plainContext(gateway.database.sql, viewer);
+  const contextValue = plainContext(gateway.database, viewer);
   const document = withoutConditions(parsed, operation, variables);
   const { data, errors } = await execute({
     schema,

@@ -7,10 +7,11 @@
 import DataLoader from 'dataloader';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { getDatamodel } from '../../src/database/generated/pothos.ts';
-import type { Sql } from '../../src/database/reader/sql.ts';
+import { scopedTo } from '../../src/database/scope/scope.ts';
 import type { Context } from '../../src/schema/context.ts';
+import type { TestDatabase } from '../support/gateway.ts';
 
-export function plainContext(sql: Sql, viewer: Viewer): Context {
+export function plainContext({ sql, client }: TestDatabase, viewer: Viewer): Context {
   return {
     viewer,
     sql: {
@@ -30,6 +31,7 @@ export function plainContext(sql: Sql, viewer: Viewer): Context {
       clear: () => {},
     },
     elsewhere: undefined,
+    prisma: scopedTo(client, viewer),
     changeTokens: () => Promise.reject(new Error('tokens are not changed here')),
   };
 }

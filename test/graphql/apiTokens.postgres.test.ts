@@ -128,7 +128,7 @@ describe('a token', () => {
       const changes = [ask(manager, create, { name: 'too late' }), ask(manager, revoke, { id: other })];
       const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
       await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(2);
-      if (how === 'revoked') await revokeToken(pool, managerId);
+      if (how === 'revoked') await revokeToken(gateway.database.client, managerId);
       else await pool.query('UPDATE "ApiToken" SET "expiresAt" = now() WHERE id = $1', [managerId]);
       const before = await tokensOf(account);
       await holder.query('COMMIT');

@@ -4,8 +4,9 @@
  */
 
 import { type DocumentNode, visit } from 'graphql';
-import { allows, highestOf, includedIn, localScope } from '../../auth/scopes.ts';
-import { activeTokens, addToken, revokeToken, type Token } from '../../auth/tokens.ts';
+import { allows, highestOf, includedIn, localScope, type StoredScope } from '../../auth/scopes.ts';
+import { activeNow, addToken, revokeToken } from '../../auth/tokens.ts';
+import type PrismaTypes from '../../database/generated/pothos.ts';
 import { readId } from '../../database/ids.ts';
 import { argumentError, tokenMessages } from '../../errors.ts';
 import { builder } from '../builder.ts';
@@ -39,7 +40,7 @@ const TokenScope = builder.enumType('TokenScope', {
   } as const,
 });
 
-const ApiToken = builder.objectRef<Token>('ApiToken').implement({
+const ApiToken = builder.prismaObject('ApiToken', {
   description: 'A token of the account, without its secret.',
   fields: (t) => ({
     id: t.id({
@@ -53,7 +54,8 @@ const ApiToken = builder.objectRef<Token>('ApiToken').implement({
       type: [TokenScope],
       description: 'What it may do. Of the current token: what it may do in this request.',
       resolve: (token, _args, { viewer }) =>
-        includedIn(isCurrent(token, viewer) ? viewer.scope : localScope(token.scope)),
+        // A check of the database rejects any other scope.
+        includedIn(isCurrent(token, viewer) ? viewer.scope : localScope(token.scope as StoredScope)),
     }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was created.' }),
     lastUsedAt: t.expose('lastUsedAt', {
@@ -71,68 +73,61 @@ const ApiToken = builder.objectRef<Token>('ApiToken').implement({
   }),
 });
 
-const isCurrent = ({ id }: Token, { tokenId }: Context['viewer']) => id === tokenId;
+type Row = PrismaTypes['ApiToken']['Shape'];
 
-/** The active tokens of the account; none for a token of the upstream, where the account has its own. */
-async function tokensOf({ viewer, loaders, sql }: Context): Promise<readonly Token[]> {
-  if (viewer.tokenId === undefined) return [];
-  return loaders.once('tokens', () => activeTokens(sql, viewer.id));
-}
+const isCurrent = ({ id }: Row, { tokenId }: Context['viewer']) => id === tokenId;
 
 /** Fields of `User` that need nothing of its row: the only user who can be read is the viewer. */
 const needs = { needs: {} };
 
-builder.objectField(User, 'apiTokens', (t) =>
-  t.field({
-    type: [ApiToken],
+builder.objectFields(User, (t) => ({
+  apiTokens: t.prismaField({
+    type: ['ApiToken'],
     nullable: true,
     extensions: { ...needs, ...nullOnlyWithError },
     description:
       'The active tokens of the account, newest first. A token without the scope `MANAGE` sees itself alone. Empty for an ' +
       'account of an upstream, which has its tokens there.',
-    resolve: async (_user, _args, context) => {
-      const tokens = await tokensOf(context);
-      const { viewer } = context;
-      return allows(viewer.scope, 'manage')
-        ? [...tokens]
-        : tokens.filter((token) => isCurrent(token, viewer));
+    resolve: async (query, _user, _args, { prisma, viewer }) => {
+      if (viewer.tokenId === undefined) return [];
+      const itself = allows(viewer.scope, 'manage') ? {} : { id: viewer.tokenId };
+      return prisma.apiToken.findMany({
+        ...query,
+        where: { ...activeNow(), ...itself },
+        orderBy: { id: 'desc' },
+      });
     },
   }),
-);
-
-builder.objectField(User, 'currentToken', (t) =>
-  t.field({
-    type: ApiToken,
+  currentToken: t.prismaField({
+    type: 'ApiToken',
     extensions: needs,
     ...orNull('The token that came with the request; null for a token of an upstream.'),
-    resolve: async (_user, _args, context) =>
-      (await tokensOf(context)).find((token) => isCurrent(token, context.viewer)),
+    resolve: async (query, _user, _args, { prisma, viewer }) =>
+      viewer.tokenId === undefined
+        ? null
+        : prisma.apiToken.findFirst({ ...query, where: { ...activeNow(), id: viewer.tokenId } }),
   }),
-);
+}));
 
 const changedViewer = { ...viewerField, description: 'The viewer, whose tokens have changed.' };
 
 const CreateApiTokenPayload = builder
-  .objectRef<Token & { readonly token: string }>('CreateApiTokenPayload')
+  .objectRef<{ readonly secret: string; readonly token: Row }>('CreateApiTokenPayload')
   .implement({
     description: 'A new token, with its secret.',
     fields: (t) => ({
-      secret: t.exposeString('token', {
+      secret: t.exposeString('secret', {
         description: 'The token itself. It is shown this once, and stored nowhere.',
       }),
-      token: t.field({ type: ApiToken, description: 'The new token.', resolve: (created) => created }),
+      token: t.expose('token', { type: ApiToken, description: 'The new token.' }),
       viewer: t.field(changedViewer),
     }),
   });
 
-const RevokeApiTokenPayload = builder.objectRef<Token>('RevokeApiTokenPayload').implement({
+const RevokeApiTokenPayload = builder.objectRef<{ readonly token: Row }>('RevokeApiTokenPayload').implement({
   description: 'A token that is invalid from now on.',
   fields: (t) => ({
-    token: t.field({
-      type: ApiToken,
-      description: 'The revoked token, as it was last.',
-      resolve: (token) => token,
-    }),
+    token: t.expose('token', { type: ApiToken, description: 'The revoked token, as it was last.' }),
     viewer: t.field(changedViewer),
   }),
 });
@@ -170,7 +165,10 @@ builder.mutationField('createApiToken', (t) =>
       )
         throw argumentError('expiresAt', tokenMessages.outlives);
       const scope = highest === 'manage' && viewer.isOnLoopback ? 'manage_on_loopback' : highest;
-      const created = await changeTokens((client) => addToken(client, viewer, { name, scope, expiresAt }));
+      const created = await changeTokens(async (prisma, connection) => {
+        const { id, token } = await addToken(connection, viewer, { name, scope, expiresAt });
+        return { secret: token, token: await prisma.apiToken.findUniqueOrThrow({ where: { id } }) };
+      });
       loaders.clear();
       return created;
     },
@@ -184,12 +182,12 @@ builder.mutationField('revokeApiToken', (t) =>
     description:
       'Revokes a token of the account, which may be the current one. Its streams end. Fails with NOT_FOUND if no active token has the id.',
     args: { id: t.arg.id({ required: true, description: 'Its number.' }) },
-    resolve: async (_root, args, { viewer, changeTokens, loaders }) => {
+    resolve: async (_root, args, { changeTokens, loaders }) => {
       const id = readId(args.id);
       if (id === undefined) throw argumentError('id', tokenMessages.noActive(args.id), 'NOT_FOUND');
-      const revoked = await changeTokens((client) => revokeToken(client, id, viewer.id));
+      const token = await changeTokens((prisma) => revokeToken(prisma, id));
       loaders.clear();
-      return revoked;
+      return { token };
     },
   }),
 );

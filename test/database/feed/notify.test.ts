@@ -171,7 +171,7 @@ describe('a token', () => {
     const use = () =>
       database.client.apiToken.updateMany({ where: { id }, data: { lastUsedAt: new Date() } });
     expect(await announcedBy(use)).toEqual([]);
-    expect(await announcedBy(() => revokeToken(database.pool, id))).toEqual(['bob ApiToken']);
+    expect(await announcedBy(() => revokeToken(database.client, id))).toEqual(['bob ApiToken']);
     expect(await announcedBy(() => database.client.apiToken.delete({ where: { id } }))).toEqual([
       'bob ApiToken',
     ]);

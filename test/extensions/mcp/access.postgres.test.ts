@@ -102,7 +102,7 @@ describe('a client without a valid token', () => {
       const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
         where: { userId },
       });
-      await revokeToken(gateway.database.pool, id);
+      await revokeToken(gateway.database.client, id);
       // The gateway is notified of the revocation a moment later.
       const outcome = () => client.callTool({ name: 'viewer', arguments: {} }).then(() => 'a result', String);
       await expect.poll(outcome).toMatch(/401|Unauthorized/i);

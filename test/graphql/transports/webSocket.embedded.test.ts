@@ -189,7 +189,7 @@ describe('a token', () => {
     ];
     used.send(operation('s', activeName));
     await used.next();
-    await revokeToken(gateway.database.pool, id);
+    await revokeToken(gateway.database.client, id);
     for (const socket of [used, idle]) {
       expect(await socket.closed).toEqual({
         code: 4403,

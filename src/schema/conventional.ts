@@ -1,0 +1,68 @@
+/**
+ * Lets fields be written as the documentation of Pothos' plugin for Prisma does, in a schema whose other fields are read by `loading/`.
+ * What they read is restricted to the viewer by the client (`src/database/scope`).
+ */
+
+import { type GraphQLObjectType, type GraphQLSchema, isObjectType } from 'graphql';
+import type { ModelName } from '../database/models.ts';
+import { checkSelection } from '../database/scope/scope.ts';
+import type { Context } from './context.ts';
+import type { FieldRequirements } from './requirements.ts';
+
+/** Completes a schema that Pothos has built. @throws for a field that reads what the client cannot restrict. */
+export function withConventionalFields(schema: GraphQLSchema): GraphQLSchema {
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(type)) continue;
+    checkSelections(type);
+    selectNeeds(type);
+    for (const { args, extensions } of Object.values(type.getFields()))
+      for (const argument of args) if (argument.name === 'first') argument.defaultValue = extensions.first;
+  }
+  return schema;
+}
+
+/** Checks what types and fields always select. What depends on arguments is checked when it is read. */
+function checkSelections(type: GraphQLObjectType): void {
+  const { extensions } = type;
+  const { pothosPrismaModel: model } = extensions;
+  const check = (selected: unknown) => {
+    // Pothos has checked that there is such a model.
+    if (typeof selected === 'object') checkSelection(model as ModelName, { ...selected });
+  };
+  if (model === undefined) return;
+  check(extensions.pothosPrismaSelect);
+  check(extensions.pothosPrismaInclude);
+  for (const field of Object.values(type.getFields())) {
+    check(field.extensions.pothosPrismaSelect);
+    const relation = relationOf(field);
+    if (relation !== undefined) check({ [relation]: true });
+  }
+}
+
+/** The relation that a field of the plugin reads. */
+const relationOf = ({
+  extensions: { pothosPrismaRelationField: relation },
+}: {
+  readonly extensions: Extensions;
+}) => (relation as { readonly name: string } | undefined)?.name;
+type Extensions = Readonly<Record<string, unknown>>;
+
+/**
+ * Tells the plugin which rows of relations the fields of the reader need, so that they may be below a field of the plugin, which
+ * reads all columns anyway.
+ */
+function selectNeeds(type: GraphQLObjectType): void {
+  if (type.extensions.pothosPrismaModel === undefined) return;
+  const fields = Object.values(type.getFields());
+  for (const { name, extensions } of fields) {
+    // As in `needsOf`.
+    const { rows, forViewer } = (extensions.needs ?? {}) as FieldRequirements;
+    if (!rows && !forViewer) continue;
+    if (rows && fields.some((field) => relationOf(field) === rows.relation))
+      throw new Error(`${type.name}.${name} and a field of the plugin for Prisma read the same relation`);
+    const select = (_args: object, { viewer }: Context, nested: (query: object) => object) => ({
+      select: rows ? { [rows.relation]: nested(rows.query) } : forViewer?.(viewer),
+    });
+    Object.assign(extensions, { pothosPrismaSelect: select });
+  }
+}
