@@ -19,7 +19,7 @@ import type { Sql } from './database/reader/sql.ts';
 import type { Session } from './database/session.ts';
 import type { Turns } from './database/turns.ts';
 import type { Diagnosis } from './errors.ts';
-import type { PersistedFile } from './graphql/persisted.ts';
+import type { PersistedFile } from './graphql/persistedFile.ts';
 import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';

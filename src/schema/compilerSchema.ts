@@ -159,6 +159,6 @@ type Field = GraphQLField<unknown, unknown>;
 
 /** The property that a field reads, undefined for a field that does more. */
 function propertyOf({ extensions, args }: Field): string | undefined {
-  const name = extensions.property ?? extensions.pothosExposedField;
+  const name = extensions.property;
   return typeof name === 'string' && args.length === 0 ? name : undefined;
 }

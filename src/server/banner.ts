@@ -4,7 +4,7 @@ import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
 import { hostPortText, serverOf } from '../database/connection.ts';
 import type { Line } from '../extensionPoints.ts';
-import { isEverywhere } from '../http/port.ts';
+import { isEverywhere } from '../http/hostName.ts';
 import { hasGraphiql, hasReferences } from '../pages/links.ts';
 import { findAccountsElsewhere } from './hooks.ts';
 

@@ -13,6 +13,7 @@ import { createTurns } from '../database/turns.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
+import { loadPlugins } from '../graphql/otherPlugins.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
@@ -94,6 +95,7 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     turns,
     hooks,
     schema: await loadSchema(config),
+    plugins: await loadPlugins(config.YOGA_PLUGINS),
     demoToken,
     closing: closing.signal,
     accounts,

@@ -7,6 +7,7 @@ import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Turns } from '../database/turns.ts';
 import type { AccountsElsewhere } from '../extensionPoints.ts';
+import type { loadPlugins } from '../graphql/otherPlugins.ts';
 import type { Timeouts } from '../http/connections.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 
@@ -36,6 +37,8 @@ export interface ServerOptions {
   accounts?: AccountsElsewhere | undefined;
   /** The schema of `/graphql`. By default the core's own. */
   schema?: GraphQLSchema | undefined;
+  /** Yoga plugins of others. */
+  plugins?: Awaited<ReturnType<typeof loadPlugins>> | undefined;
   /** What extensions do. */
   hooks: JoinedHooks;
 }

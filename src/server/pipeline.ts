@@ -12,20 +12,21 @@ import {
   type Viewer,
   type Viewers,
 } from '../auth/viewer.ts';
+import { createWatchViewer } from '../auth/watchViewer.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
 import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
-import { createWatchViewer } from '../graphql/subscribe.ts';
-import { createUserQuota } from '../graphql/userQuota.ts';
+import { addressOf } from '../http/clientAddress.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
-import { addressOf, createRateLimits } from '../http/rateLimit.ts';
+import { createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isFromLoopback, isMisaddressed, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
+import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
@@ -345,6 +346,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
       isValid,
       hasEnded,
       schema: options.schema,
+      plugins: options.plugins,
     }),
     rest: createRestHandler({
       createContext: contextOf,

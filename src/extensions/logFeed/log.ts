@@ -9,7 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
 import type pg from 'pg';
 import { LogicalReplicationService, type Pgoutput, PgoutputPlugin } from 'pg-logical-replication';
-import type { Ask } from '../../database/feed/notify.ts';
+import type { Ask } from '../../database/feed/changeFeed.ts';
 import { longestConnecting } from '../../database/session.ts';
 import { pause } from '../../database/waiting.ts';
 

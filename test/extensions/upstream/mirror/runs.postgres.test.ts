@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { inTransaction } from '../../../../src/database/transaction.ts';
+import { inTransaction, type Transaction } from '../../../../src/database/transaction.ts';
 import { createSignal } from '../../../../src/database/waiting.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
 import {
@@ -20,7 +20,6 @@ import {
   storeRead,
 } from '../../../../src/extensions/upstream/mirror/storedFreshness.ts';
 import { type AccountRuns, createRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import type { Transaction } from '../../../../src/extensions/upstream/mirror/writer.ts';
 import { openTestDatabase, type TestDatabase } from '../../../support/gateway.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 

@@ -7,7 +7,7 @@ import { vi } from 'vitest';
 import type { Viewer } from '../../../../src/auth/viewer.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
 import { createProxy, type ProxyOptions } from '../../../../src/extensions/upstream/proxy/proxy.ts';
-import { send } from '../../../../src/http/response.ts';
+import { send } from '../../../../src/http/send.ts';
 import { openExchanges } from '../../../support/exchanges.ts';
 import { createFakeFeed } from '../../../support/feed.ts';
 

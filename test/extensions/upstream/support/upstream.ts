@@ -14,8 +14,9 @@ import {
   type Timing,
   type Upstream,
 } from '../../../../src/extensions/upstream/client/upstream.ts';
+import type { SyncReport } from '../../../../src/extensions/upstream/mirror/report.ts';
 import type { MirrorService } from '../../../../src/extensions/upstream/mirror/service.ts';
-import { type SyncOptions, type SyncReport, sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { type SyncOptions, sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import {
   openTestDatabase,
   openTestGateway,
