@@ -119,7 +119,7 @@ const acceptsGzip = ({ request: { headers } }: Exchange): boolean =>
   /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(headers['accept-encoding'] ?? '') &&
   !/(^|[\s,])no-transform\b/i.test(headers['cache-control'] ?? '');
 
-/** Whether the response is JSON of this gateway. Static pages have `forms`, and forwarded responses stay as the upstream sent them. */
+/** Whether the response is JSON of this gateway. Static pages have `forms`, and forwarded responses stay as they came. */
 function mayCompress({ endpoint }: Exchange, { headers, isForwarded }: HttpResponse): boolean {
   if (endpoint === 'page' || isForwarded) return false;
   return /^application\/(json|graphql-response\+json)\b/.test(String(headers['Content-Type']));

@@ -96,6 +96,7 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     hooks,
     plugins: await loadPlugins(config.YOGA_PLUGINS),
     schema: await loadSchema(config),
+    plugins: await loadPlugins(config.YOGA_PLUGINS),
     demoToken,
     closing: closing.signal,
     accounts,

@@ -17,6 +17,7 @@ import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import type { Extension, Hooks } from '../../src/extensionPoints.ts';
+import { loadPlugins } from '../../src/graphql/otherPlugins.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import { findAccountsElsewhere, loadSchema, openExtensions } from '../../src/server/hooks.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
@@ -143,6 +144,7 @@ export async function openTestGateway(
     turns,
     hooks,
     schema: await loadSchema(parts.config),
+    plugins: await loadPlugins(parts.config.YOGA_PLUGINS),
     accounts: findAccountsElsewhere(parts.config),
     demoToken: undefined,
     closing: closing.signal,

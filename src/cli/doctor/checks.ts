@@ -50,8 +50,10 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
 /** Whether the persisted operations that the settings name can be used. */
 async function checkPersisted(config: Config): Promise<Found> {
   const { createDocuments } = await import('../../graphql/documents.ts');
+  const { loadPlugins } = await import('../../graphql/otherPlugins.ts');
   const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
   const { loadSchema } = await import('../../server/hooks.ts');
+  await loadPlugins(config.YOGA_PLUGINS);
   const schema = await loadSchema(config);
   loadPersistedOperations(config, createDocuments(config, schema));
   return 'all of them can be used';
