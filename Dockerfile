@@ -3,21 +3,21 @@
 
 # What is built here is the same on all platforms, so it is built on that of the builder. The final stage only copies.
 FROM --platform=$BUILDPLATFORM node:24-slim AS build
-# The list of the image's software (SBOM) has the packages of this stage too: the gateway is a bundle of some of them.
+# The list of the image's software (SBOM) has the packages of this stage too: the gateway is a bundle of some of them, which
+# /app/sbom.cdx.json lists.
 ARG BUILDKIT_SBOM_SCAN_STAGE=true
 WORKDIR /app
 COPY . .
-RUN npm ci --no-audit --no-fund \
-  && npm pack --ignore-scripts --silent && tar -xzf dovetail-gateway-*.tgz && cp package-lock.json package
+RUN npm ci --no-audit --no-fund && npx tsx package.ts /package
 # Without what is never read: source maps, and the CommonJS form of each module.
-RUN npm ci --prefix package --omit=dev --ignore-scripts --no-audit --no-fund \
-  && find package/node_modules '(' -name '*.map' -o -name '*.cjs' ')' -delete
+RUN npm ci --prefix /package --omit=dev --ignore-scripts --no-audit --no-fund \
+  && find /package/node_modules '(' -name '*.map' -o -name '*.cjs' ')' -delete
 RUN mkdir /data \
   && printf '#!/nodejs/bin/node\nimport("/app/bin/dovetail.js");\n' > /dovetail && chmod 755 /dovetail
 
 FROM gcr.io/distroless/nodejs24-debian13:nonroot
 ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
-COPY --from=build /app/package /app
+COPY --from=build /package /app
 COPY --from=build /dovetail /usr/local/bin/dovetail
 COPY --from=build --chown=65532:65532 /data /data
 WORKDIR /app

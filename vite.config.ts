@@ -9,8 +9,13 @@ import { defineConfig } from 'vite';
 const external = ['@electric-sql/pglite', 'pg-native'];
 
 export default defineConfig({
-  // Vite would pick the ES modules of graphql for some packages and its CommonJS for others.
-  resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
+  // Vite would pick the ES modules of graphql for some packages and its CommonJS for others. Of CommonJS, every use of a name calls a getter.
+  resolve: {
+    alias: [
+      { find: /^graphql$/, replacement: 'graphql/index.mjs' },
+      { find: /^graphql\/(.+?)(\.m?js)?$/, replacement: 'graphql/$1.mjs' },
+    ],
+  },
   ssr: { noExternal: true, external },
   build: {
     ssr: true,
@@ -20,8 +25,8 @@ export default defineConfig({
       input: ['src/cli/program.ts', 'src/cli/packDatabase.ts'],
       output: { entryFileNames: '[name].js', chunkFileNames: '[name].js' },
     },
-    // The licences of the bundled packages.
-    license: { fileName: 'LICENSES.md' },
+    // The bundled packages, for package.ts.
+    license: { fileName: 'licenses.json' },
     reportCompressedSize: false,
   },
 });

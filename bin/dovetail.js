@@ -7,12 +7,12 @@
 import { existsSync } from 'node:fs';
 
 /** The oldest version of each release line, as in `engines` of package.json. Later lines all work. */
-const oldestMinor = { 20: 19, 22: 12 };
+const oldestMinor = { 20: 19, 22: 13 };
 const [major, minor] = process.versions.node.split('.').map(Number);
 const program = new URL('../dist/gateway/program.js', import.meta.url);
 
 if (major < 24 && !(minor >= oldestMinor[major])) {
-  fail(`Dovetail needs Node 20.19, 22.12, 24 or later, but this is Node ${process.versions.node}.`);
+  fail(`Dovetail needs Node 20.19, 22.13, 24 or later, but this is Node ${process.versions.node}.`);
 } else if (!existsSync(program)) {
   fail('Dovetail is not built yet: run npm ci, which installs the packages and builds it.');
 } else {

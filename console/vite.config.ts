@@ -18,6 +18,7 @@ export default defineConfig({
     cssTarget: ['chrome123', 'firefox125', 'safari17.5'],
     // Everything is a file: the policy of the page allows no `data:`.
     assetsInlineLimit: 0,
+    license: { fileName: 'licenses.json' },
     reportCompressedSize: false,
   },
 });

@@ -22,7 +22,7 @@ export default defineConfig({
     target: 'es2023',
     // Everything is a file: the policy of the page allows no `data:` for scripts and styles.
     assetsInlineLimit: 0,
-    license: { fileName: 'LICENSES.md' },
+    license: { fileName: 'licenses.json' },
     reportCompressedSize: false,
   },
 });

@@ -3,7 +3,7 @@
  * for it; any other is masked and logged. Errors for the operator of Dovetail say what to change.
  */
 
-import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { GraphQLError } from 'graphql';
 
 /** The values of `extensions.code`, each with the HTTP status of the REST API. */
 export const statusOf = {
@@ -204,30 +204,41 @@ function truncate(message: string): string {
 }
 
 /**
- * The error as a client may see it: unchanged if it is meant for clients, otherwise masked.
- * @param onHidden called with an error that is masked.
+ * The error as a client may see it: unchanged if it is meant for clients, otherwise masked. A masked error has what it hides as
+ * its `originalError`, for the log.
  */
-export function errorForClient(
-  error: ExecutionError,
-  onHidden: (error: unknown) => void,
-): GraphQLFormattedError {
-  const code = codeForClient(error);
-  const isHidden = code === undefined;
-  if (isHidden) onHidden(error.originalError ?? error);
-  const { argument, variable } = error.extensions ?? {};
-  const retryAfter = retryAfterOf(error);
-  return {
-    message: isHidden ? messages.internal : truncate(error.message),
-    ...(error.locations && { locations: error.locations }),
-    ...(error.path && { path: error.path }),
+export function clientErrorOf(error: unknown): GraphQLError {
+  const given =
+    error instanceof GraphQLError ? error : new GraphQLError('', { originalError: asError(error) });
+  const code = codeForClient(given);
+  const { argument, variable, http } = given.extensions;
+  const { nodes = null, source = null, positions = null, path = null, originalError } = given;
+  const place = { nodes, source, positions, path };
+  if (code === undefined)
+    return new GraphQLError(messages.internal, {
+      ...place,
+      originalError: originalError ?? given,
+      extensions: { code: 'INTERNAL_SERVER_ERROR' },
+    });
+  if (codeOf(given) !== undefined && given.message.length <= maxMessageLength) return given;
+  const retryAfter = retryAfterOf(given);
+  return new GraphQLError(truncate(given.message), {
+    ...place,
     extensions: {
-      code: code ?? 'INTERNAL_SERVER_ERROR',
-      ...(typeof argument === 'string' && !isHidden && { argument }),
-      ...(typeof variable === 'string' && !isHidden && { variable }),
-      ...(retryAfter !== undefined && !isHidden && { retryAfter }),
+      code,
+      ...(typeof argument === 'string' && { argument }),
+      ...(typeof variable === 'string' && { variable }),
+      ...(retryAfter !== undefined && { retryAfter }),
+      ...(http !== undefined && { http }),
     },
-  };
+  });
 }
+
+const asError = (error: unknown) => (error instanceof Error ? error : new Error(String(error)));
+
+/** What a masked error hides; undefined for any other error. */
+export const hiddenIn = ({ extensions, originalError }: ExecutionError): unknown =>
+  extensions?.code === 'INTERNAL_SERVER_ERROR' ? originalError : undefined;
 
 /**
  * Whether the request itself is at fault: its syntax, its fields, its variables or its arguments. graphql-js reports these

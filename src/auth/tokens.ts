@@ -8,7 +8,6 @@ import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { type ErrorCode, tokenMessages, unauthenticated } from '../errors.ts';
 import type { StoredScope } from './scopes.ts';
-import type { Viewer } from './viewer.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';
@@ -126,7 +125,11 @@ export async function findTokens(
  */
 export async function lockViewer(
   client: Database,
-  { id, tokenId, digest = '' }: Pick<Viewer, 'id' | 'tokenId' | 'digest'>,
+  {
+    id,
+    tokenId,
+    digest = '',
+  }: { readonly id: number; readonly tokenId: number | undefined; readonly digest?: string },
 ): Promise<void> {
   const run = async <Row extends object>(text: string, values: readonly unknown[]) =>
     (await client.query<Row>(text, [...values])).rows;

@@ -69,7 +69,7 @@ export function createViewers(
   maxAge: number,
   onFound: (userId: number) => void = () => {},
 ) {
-  const known = createKnownTokens(feed, maxAge);
+  const known = createTokenCache(feed, maxAge);
   const noteUse = createUseNotes(sql);
 
   /** The viewer of a cached token. */
@@ -153,7 +153,7 @@ function createUseNotes(sql: Sql) {
 }
 
 /** Caches tokens until the feed announces that they may have changed. */
-function createKnownTokens(feed: ChangeFeed, maxAge: number) {
+function createTokenCache(feed: ChangeFeed, maxAge: number) {
   // The keys are the tokens themselves: a digest takes as long to compute as all other work on the head of a request.
   const known = new LRUCache<string, Known>({ max: maxKnown, ttl: maxAge * 1_000, ttlResolution: 1_000 });
   /** The users whose tokens may have changed since the running look-up began. */

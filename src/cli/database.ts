@@ -40,17 +40,27 @@ export async function withDatabase(
   try {
     await run({ pool, sql, client: openClient(pool) }, config);
   } catch (error) {
-    const text = errorText(error);
-    // Prisma has the code and the message of PostgreSQL in its own message only.
-    if (systemCodeOf(error) !== '42501' && !text.includes('`42501`')) throw error;
-    const reason = /Message: `([^`]*)`/.exec(text)?.[1] ?? text.split('\n').at(-1);
+    const { code, message } = await readError(error);
+    if (code !== '42501') throw error;
     throw new SetupError(
-      `The role of DATABASE_URL may not do that: ${reason}. Name one that may; docs/deployment.md has the rights that commands need.`,
+      `The role of DATABASE_URL may not do that: ${message}. Name one that may; docs/deployment.md has the rights that commands need.`,
       { cause: error },
     );
   } finally {
     await close();
   }
+}
+
+/** The code and the message of PostgreSQL. Prisma's client keeps the error of its adapter, which has both, in `meta`. */
+async function readError(
+  error: unknown,
+): Promise<{ code?: string | undefined; message?: string | undefined }> {
+  const { isDriverAdapterError } = await import('@prisma/driver-adapter-utils');
+  const meta = error instanceof Error && 'meta' in error ? Object.values(error.meta ?? {}) : [];
+  const adapted = meta.find(isDriverAdapterError);
+  return adapted
+    ? { code: adapted.cause.originalCode, message: adapted.cause.originalMessage }
+    : { code: systemCodeOf(error), message: errorText(error) };
 }
 
 const whereToLook = 'Run this where the gateway was started, or set DATA_DIR or DATABASE_URL as it has them.';

@@ -14,6 +14,7 @@
  * standby only when it has replayed the position after that read.
  */
 
+import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { clientError, errorText, messages, SetupError } from '../errors.ts';
@@ -23,6 +24,7 @@ import type { ChangeFeed } from './feed/changeFeed.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from './logPosition.ts';
 import { type ReadCheck, type Sql, statementName } from './reader/sql.ts';
 import { isPooled } from './session.ts';
+import { maxViewers } from './viewerVersions.ts';
 import { createSharedRuns, pause } from './waiting.ts';
 
 export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
@@ -165,9 +167,6 @@ interface ViewerState {
   /** The number of the last read that may have shown, on the standby, what the primary does not show yet. */
   lastRead: number | undefined;
 }
-
-/** How many viewers are remembered. When there are more, all are forgotten. */
-const maxViewers = 100_000;
 
 /** How long, in milliseconds, changes are collected before one statement reads their position. */
 const batchDelay = 5;
@@ -329,10 +328,16 @@ async function connectStandby(url: string, bounds: PoolLimits, primary: Primary)
  * no read waits for a server that is silent.
  */
 function openConnections(url: string, bounds: PoolLimits, readCheck: ReadCheck) {
-  const server = { ...serverOf(url), connectionTimeoutMillis: stateTimeout };
-  const watcher = new pg.Client({ ...server, query_timeout: stateTimeout });
-  const clients = new Set([watcher]);
+  const sockets = new Set<Socket>();
   let lost: { readonly at: number; readonly why: string } | undefined;
+  function openSocket(): Socket {
+    const socket = new Socket();
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    return socket;
+  }
+  const server = { ...serverOf(url), connectionTimeoutMillis: stateTimeout, stream: openSocket };
+  const watcher = new pg.Client({ ...server, query_timeout: stateTimeout });
   // Replay holds a lock until it comes to the end of the transaction that took it, and it may be behind, or paused.
   const longestLocked = Math.min(stateTimeout, bounds.statement / 2);
   const makeSettings = sessionSettingsOf(bounds, { lock_timeout: String(longestLocked) });
@@ -340,20 +345,13 @@ function openConnections(url: string, bounds: PoolLimits, readCheck: ReadCheck) 
     bounds,
     nameOf: statementName,
     readCheck,
-    prepare(client) {
-      // The pool makes clients of this class.
-      const added = client as pg.Client;
-      clients.add(added);
-      added.once('end', () => clients.delete(added));
-      if (lost) added.connection.stream.destroy();
-      return makeSettings(client);
-    },
+    prepare: makeSettings,
   });
   /** @returns why they were lost first. */
   function lose(error: unknown): string {
     if (lost) return lost.why;
     lost = { at: performance.now(), why: errorText(error) };
-    for (const { connection } of clients) connection.stream.destroy();
+    for (const socket of sockets) socket.destroy();
     pool.end().catch(() => {});
     return lost.why;
   }
@@ -418,7 +416,7 @@ async function identify(watcher: pg.Client, { system, database, role }: Identity
 
 /** The pauses before a reconnection, and between polls of its state, in milliseconds. */
 const reconnectPause = 1_000;
-const heartbeat = 500;
+const pollInterval = 500;
 
 /** The address of a standby, which may be another server after a reconnection. */
 type StandbyAddress = ReturnType<typeof keepConnected>;
@@ -444,7 +442,7 @@ function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChan
   async function connectOnce(): Promise<string> {
     current = await connectStandby(url, bounds, primary);
     setStatus('well');
-    while (current.lostAt() === undefined && (await pause(heartbeat, signal))) await current.refresh();
+    while (current.lostAt() === undefined && (await pause(pollInterval, signal))) await current.refresh();
     return current.close();
   }
 

@@ -45,6 +45,8 @@ export function createSession(connection: pg.ClientConfig, statement = startStat
       await Promise.race([ended, sleep(longestEnding, undefined, { ref: false })]);
       socket.destroy();
     },
+    /** Cuts the connection, without a word to the server. */
+    cut: () => void socket.destroy(),
   };
 }
 

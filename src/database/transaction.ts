@@ -10,6 +10,9 @@ const givenUp = new Set<unknown>(['40001', '40P01', 'P2034']);
 /** The pause, in milliseconds, before the repetition. */
 const pause = 50;
 
+/** Runs a function in a transaction, such as one that only the holder of a lease can begin. */
+export type Transaction = <T>(run: (client: pg.PoolClient) => Promise<T>) => Promise<T>;
+
 /**
  * Runs a transaction, and repeats it once after a conflict with another one. It uses READ COMMITTED, even if the role or the
  * database has another default: each statement sees what was committed before it, and a statement that had to wait for a row

@@ -13,8 +13,8 @@ export const longestAnnouncementWait = 250;
 /** After a wait that timed out, no request waits for this many milliseconds, unless an announcement arrives. */
 const pauseAfterTimeout = 1_000;
 
-/** At most this many viewers have a number of their own. When the map is full, it is cleared, and all viewers get a new one. */
-const maxViewers = 100_000;
+/** How many viewers are remembered. When there are more, all are forgotten. */
+export const maxViewers = 100_000;
 
 /** Numbers of viewers that only grow. */
 function createNumbers() {

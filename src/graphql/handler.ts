@@ -1,63 +1,50 @@
 /**
- * GraphQL over HTTP: handles requests to `/graphql`. Promises that `execution.ts` executes every well-formed request, by POST or
- * GET, and that an error says why any other cannot be executed. Browsers get GraphiQL. A batch has several operations in one request, as
- * Apollo's BatchHttpLink sends them. Each runs as if it came alone. GraphQL Yoga sends event streams (`yoga.ts`).
- *
- * May be replaced by GraphQL Yoga, with `execution.ts` as its executor, but without cached responses, without batches, and at
- * half the speed.
+ * GraphQL over HTTP: handles requests to `/graphql`. Yoga runs every operation. A POST of JSON that is answered with JSON takes the thin
+ * path: its body is read and its response made here, since the classes of Fetch take several times as long as Yoga (docs/decisions/fast-path.md).
+ * Everything else goes through Yoga's own handler: GET, event streams, what cannot be read. Browsers get GraphiQL.
  */
 
-import { buffer } from 'node:stream/consumers';
+import { ReadableStream } from 'node:stream/web';
 import { setImmediate } from 'node:timers/promises';
-import { type ExecutionResult, type GraphQLSchema, OperationTypeNode } from 'graphql';
+import { type ExecutionResult, type GraphQLError, type GraphQLSchema, OperationTypeNode } from 'graphql';
+import { type GraphQLParams, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { HasEnded, Viewer } from '../auth/viewer.ts';
+import type { WatchViewer } from '../auth/watchViewer.ts';
 import type { Config } from '../config/config.ts';
+import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
-import { acceptedOf, asksForPage, isRead, readText } from '../http/request.ts';
-import { type HttpResponse, revalidated } from '../http/response.ts';
-import type { Batch, BatchPart, OtherWork, Task, Work } from '../http/task.ts';
+import { asksForPage, isRead, readText } from '../http/request.ts';
+import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
+import type { ResponseCache } from '../http/responseCache.ts';
+import type { Batch, Computed, OtherWork, Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
-import { headerFor, type PageSettings } from '../pages/links.ts';
-import { bundledPage, ownFiles, type PageHandler, pageByToken, pageResponse } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
-import {
-  createDocuments,
-  createExecution,
-  type Execution,
-  type Operation,
-  type Rejected,
-  tooComplex,
-} from './execution.ts';
+import { readBatch } from './batches.ts';
+import type { CheckedOperation, RequestContext } from './context.ts';
+import { createDocuments } from './documents.ts';
+import { createExplorer } from './explorer.ts';
+import { origin, received as receivedFrom, requestFor } from './fetch.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
 import {
-  exactText,
+  type Accepted,
+  acceptedBy,
   graphqlType,
-  hasTooManyValues,
-  isWholeType,
-  jsonType,
   notAcceptable,
-  type ReadRequest,
-  type ResultType,
-  readRequest,
-  readTarget,
   requestFailure,
   responseOf,
-  resultTypeFor,
-  tooManyValues,
-  unauthorizedFailure,
+  textOf,
+  unreadableRequest,
   vary,
+  type WholeType,
 } from './overHttp.ts';
-import {
-  createPersistedOperations,
-  openPersistedFile,
-  type PersistedFile,
-  type PersistedOperations,
-} from './persisted.ts';
-import { createSubscribe, type SubscribeOptions } from './subscribe.ts';
-import { contentTypeOf, type StreamType, streamOf } from './transports/streams.ts';
-import { eventStream, loadYoga } from './yoga.ts';
+import { createPersistedOperations } from './persisted.ts';
+import { openPersistedFile } from './persistedFile.ts';
+import { noteErrors } from './plugins/errors.ts';
+import { readParams } from './plugins/requestReader.ts';
+import { exactText } from './values.ts';
+import { startYoga, type Yoga } from './yoga.ts';
 
 /**
  * The media type of a POST (GraphQL over HTTP, section 5.1). A form on another site cannot send it: a browser sends a CORS
@@ -69,15 +56,27 @@ const otherType = 'A POST takes a body of the type application/json';
 
 const brace = '{'.charCodeAt(0);
 
-interface GraphqlOptions extends SubscribeOptions {
+interface GraphqlOptions {
   readonly config: Config;
   readonly logger: Logger;
   createContext(viewer: Viewer): Context;
+  /** The parts that make the results of subscriptions. Their context may be another one than that of requests. */
+  readonly changes: {
+    readonly watchViewer: WatchViewer;
+    createContext(viewer: Viewer): Context;
+    readonly cache: Pick<ResponseCache, 'get' | 'compute'>;
+  };
   /** Gives the token that GraphiQL sends. */
   demoTokenFor: DemoTokenFor;
   readonly hasEnded: HasEnded;
+  /** Whether the viewer's token is still valid. */
+  isValid(viewer: Viewer): Promise<boolean>;
+  /** Aborted when the gateway closes. */
+  readonly closing: AbortSignal;
   /** The schema that is served, if it is not the gateway's own. */
   readonly schema?: GraphQLSchema | undefined;
+  /** Plugins of others. */
+  readonly plugins?: readonly Plugin[] | undefined;
 }
 
 /** The work for a request, or the response to a request that cannot be read. */
@@ -87,20 +86,16 @@ export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Hand
 
 /** GraphQL over SSE: a client that wants one event stream for all its operations begins with a PUT. */
 const otherMethod =
-  'GraphQL is asked by GET or POST. Event streams carry one operation each: graphql-sse needs singleConnection: false';
+  'Use GET or POST. Event streams carry one operation each: graphql-sse needs singleConnection: false';
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions) {
-  const { config, hasEnded, schema } = options;
-  const documents = createDocuments(config, schema);
-  const persistedFile = openPersistedFile({ ...options, documents });
-  const persisted = createPersistedOperations({ config, file: persistedFile });
+  const { config, hasEnded } = options;
+  const { persistedFile, ...tasks } = createTasks(options);
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor, config) : undefined;
-  const execution = createExecution(config, documents, persisted);
-  const tasks = createTasks(execution, createWork(options, persisted), persistedFile);
 
   /** The work of a POST, or the response to one whose body cannot be read. */
-  async function readPost(exchange: Exchange, sender: Viewer | null): Promise<Handled> {
+  async function readPost(exchange: Exchange, sender: Viewer | null, accepted: Accepted): Promise<Handled> {
     const began = performance.now();
     if (!postType.test(exchange.request.headers['content-type'] ?? ''))
       return requestFailure(415, otherType, { Connection: 'close' });
@@ -109,145 +104,113 @@ export function createGraphqlHandler(options: GraphqlOptions) {
     const viewer = sender && (await hasEnded(exchange, sender, began)) ? null : sender;
     // Most bodies are objects, which are parsed when they are not in the cache.
     const batch = body[0] === brace ? undefined : readBatch(config, tasks, { exchange, body, viewer });
-    return batch ?? tasks.of(exchange, viewer, { body });
+    return batch ?? tasks.of({ exchange, viewer, accepted }, { body });
   }
 
   const graphql: GraphqlHandler = (exchange, viewer) => {
-    const { message } = exchange;
-    if (message) return tasks.of(exchange, viewer, message);
+    const { message, request } = exchange;
+    if (message) return tasks.of({ exchange, viewer, accepted: asMessage }, message);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
-    if (isRead(exchange)) return tasks.of(exchange, viewer, { target: exchange.target });
-    if (exchange.request.method === 'POST') return readPost(exchange, viewer);
-    return requestFailure(405, otherMethod, { Allow: 'GET, HEAD, POST' });
+    if (!isRead(exchange) && request.method !== 'POST')
+      return requestFailure(405, otherMethod, { Allow: 'GET, HEAD, POST' });
+    const accepted = acceptedBy(request.headers.accept);
+    if (!accepted.whole && !accepted.stream) return requestFailure(406, notAcceptable);
+    if (isRead(exchange)) return tasks.of({ exchange, viewer, accepted }, { target: exchange.target });
+    return readPost(exchange, viewer, accepted);
   };
   return { graphql, persistedFile };
 }
+
+/** Within a WebSocket or a tool call each result is JSON. */
+const asMessage: Accepted = { whole: graphqlType, stream: undefined };
 
 /** The parameters of a request as they came: in the target of a GET, in a body, or parsed by a transport such as a WebSocket. */
 type Given = { readonly target: string } | { readonly body: Buffer } | { readonly content: unknown };
 
 /** A request for an operation. */
-interface Received {
-  readonly exchange: Exchange;
-  readonly viewer: Viewer | null;
-  /** The media type of the response. */
-  readonly type: ResultType;
-}
+type Received = Pick<RequestContext, 'exchange' | 'viewer' | 'accepted'>;
 
-type Tasks = ReturnType<typeof createTasks>;
-
-function createTasks(
-  execution: Execution,
-  workOf: ReturnType<typeof createWork>,
-  persistedFile: PersistedFile,
-) {
+function createTasks(options: GraphqlOptions) {
+  const { config, changes, plugins: others = [] } = options;
+  const documents = createDocuments(config, options.schema, others.length === 0);
+  const persistedFile = openPersistedFile({ ...options, documents });
+  const persisted = createPersistedOperations({ config, file: persistedFile });
+  const yoga = startYoga({
+    ...options,
+    ...{ documents, persisted, others, schema: documents.schema },
+    live: { ...options, ...changes },
+    createLiveContext: changes.createContext,
+  });
+  const run = createRun(yoga, others);
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
 
+  /**
+   * The operation of a request of a viewer, or the error of one that names its document wrongly; undefined for any other request that
+   * Yoga is going to reject. Registers the document of a request that wants that.
+   */
+  function resolve(params: unknown, viewer: Viewer): CheckedOperation | GraphQLError | undefined {
+    if (!isRecord(params)) return undefined;
+    const text = persisted.find(params, viewer);
+    if (typeof text !== 'string') return text;
+    const document = documents.read(text);
+    if ('errors' in document) return undefined;
+    persisted.register(params, viewer);
+    const { operationName: name } = params;
+    const operation = document.operation(typeof name === 'string' && name !== '' ? name : undefined);
+    return operation && { document, operation };
+  }
+
+  function workOf(received: Received, given: Given): Work {
+    const { viewer, accepted } = received;
+    const params = paramsOf(given);
+    const found = viewer ? resolve(params, viewer) : undefined;
+    const operation = found && 'operation' in found ? found.operation : undefined;
+    const type = operation?.type;
+    const respond = () => run(received, given, params, type);
+    if (type !== OperationTypeNode.QUERY || !accepted.whole || operation?.readsTokens)
+      return other(respond, type === OperationTypeNode.MUTATION);
+    const mayCache = isRecord(params) && !persisted.registers(params);
+    return { kind: 'query', run: async () => computed(received, await respond(), mayCache) };
+  }
+
   /** A key that equal requests of a viewer share; undefined for requests whose response is never cached. */
-  function cacheKeyOf(type: ResultType, given: Given): string | undefined {
-    if (!isWholeType(type)) return undefined;
-    if ('target' in given) return `GET ${persistedFile.generation} ${type} ${given.target}`;
+  function cacheKeyOf({ accepted: { whole } }: Received, given: Given): string | undefined {
+    if (!whole) return undefined;
+    if ('target' in given) return `GET ${persistedFile.generation} ${whole} ${given.target}`;
     const text = 'body' in given ? undefined : exactText(given.content);
     const body = 'body' in given ? given.body : text && Buffer.from(text);
     // Latin-1 maps each byte to one character, and is the fastest way from bytes to a string.
-    return body && `POST ${persistedFile.generation} ${type} ${body.toString('latin1')}`;
+    return body && `POST ${persistedFile.generation} ${whole} ${body.toString('latin1')}`;
   }
 
-  const prepare = (exchange: Exchange, viewer: Viewer | null, request: ReadRequest) => {
-    const { authorization } = exchange.request.headers;
-    const { hasExpiredToken } = exchange;
-    const mayWrite = !isRead(exchange);
-    return execution.prepare(request, { viewer, authorization, hasExpiredToken, mayWrite });
-  };
-
   return {
-    prepare,
+    persistedFile,
+    documents,
+    resolve,
 
-    /** The task of a request, or a 406 for a client that accepts no media type which the response could have. */
-    of(exchange: Exchange, viewer: Viewer | null, given: Given): HttpResponse | Task {
-      const { transport, request } = exchange;
-      // Within a WebSocket each result is JSON.
-      const type = transport === undefined ? resultTypeFor(request.headers.accept) : graphqlType;
-      if (type === undefined) return requestFailure(406, notAcceptable);
-      const prepareWork = () =>
-        workOf({ exchange, viewer, type }, prepare(exchange, viewer, readGiven(given)));
-      if (viewer) return { cacheKey: cacheKeyOf(type, given), prepare: prepareWork };
+    of(received: Received, given: Given): Task {
+      const prepare = () => workOf(received, given);
+      if (received.viewer) return { cacheKey: cacheKeyOf(received, given), prepare };
       // Requests of anonymous clients run one after the other. All other work that is ready comes before the next of them.
-      const run = () =>
+      const runInTurn = () =>
         inTurn('anonymous', async () => {
-          const done = await prepareWork().run();
+          const done = await prepare().run();
           return 'isCacheable' in done ? done.response : done;
         });
-      return { cacheKey: undefined, prepare: () => other(run) };
+      return { cacheKey: undefined, prepare: () => other(runInTurn) };
     },
-
-    /** The task of a request that was prepared before. */
-    ofPrepared: (received: Received, content: unknown, operation: Operation | Rejected): Task => ({
-      cacheKey: cacheKeyOf(received.type, { content }),
-      prepare: () => workOf(received, operation),
-    }),
   };
 }
 
-function readGiven(given: Given): ReadRequest {
-  if ('target' in given) return readTarget(given.target);
-  return readRequest('body' in given ? parseJson(given.body.toString()) : given.content);
-}
-
-/** Makes a function that decides how a request is run. */
-function createWork(options: GraphqlOptions, persisted: PersistedOperations) {
-  const { createContext } = options;
-  const subscribe = createSubscribe(options);
-
-  return ({ exchange, viewer, type }: Received, operation: Operation | Rejected): Work => {
-    const { report } = exchange;
-    const respond = async (result: ExecutionResult) =>
-      isWholeType(type)
-        ? responseOf(result, type, report)
-        : streamOnce(responseOf(result, jsonType, report), type);
-    if ('errors' in operation) return other(async () => respond(operation));
-    const { label } = operation;
-    exchange.operation = label;
-    if (operation.type === OperationTypeNode.SUBSCRIPTION && viewer)
-      return other(() => subscribe(exchange, viewer, operation));
-    const execute = async () => {
-      if (type === eventStream) await loadYoga();
-      return operation.execute(viewer ? createContext(viewer) : undefined);
-    };
-    const isMutation = operation.type === OperationTypeNode.MUTATION;
-    if (isMutation || operation.readsTokens || !isWholeType(type))
-      return other(async () => respond(await execute()), isMutation);
-    const mayCache = !persisted.registers(operation.request);
-    return {
-      kind: 'query',
-      async run() {
-        const result = await execute();
-        // Equal requests may share the response, so it is made for the media type, not for this client's `Accept` header.
-        const response = { ...(await respond(result)), operation: label };
-        const isCacheable = mayCache && !result.errors;
-        // A GET may be conditional (`If-None-Match`).
-        return {
-          response: isCacheable && isRead(exchange) ? revalidated(response, vary) : response,
-          isCacheable,
-        };
-      },
-    };
-  };
-}
-
-/** The response to a query or mutation as a stream with its one result. */
-async function streamOnce(response: HttpResponse, type: StreamType): Promise<HttpResponse> {
-  const { stream } = await streamOf(type, textOf(response));
-  const body = await buffer(stream);
-  return {
-    ...response,
-    headers: { ...response.headers, 'Content-Type': contentTypeOf(type), 'Content-Length': body.length },
-    body,
-  };
-}
-
-async function* textOf({ body }: HttpResponse) {
-  yield body.toString();
+/** The parameters of a request, of which nothing is checked yet; undefined if they cannot be read. */
+function paramsOf(given: Given): unknown {
+  if ('content' in given) return given.content;
+  if ('body' in given) return parseJson(given.body.toString());
+  try {
+    return readParams(new URL(given.target, origin).searchParams);
+  } catch {
+    return undefined;
+  }
 }
 
 const other = (run: OtherWork['run'], mayHaveWritten = false): OtherWork => ({
@@ -256,104 +219,90 @@ const other = (run: OtherWork['run'], mayHaveWritten = false): OtherWork => ({
   mayHaveWritten,
 });
 
-/**
- * GraphiQL: a page that the build bundles from the folder `explorer`.
- * @param demoTokenFor returns the token that GraphiQL sends by default, if there is one for the request.
- */
-function createExplorer(demoTokenFor: DemoTokenFor, settings: PageSettings): PageHandler {
-  // GraphiQL makes styles of its own while it runs.
-  const policy = { ...ownFiles, 'style-src': "'self' 'unsafe-inline'" };
-  return pageByToken(demoTokenFor, 'Accept, Accept-Encoding, Authorization, Host', async (token = '') => {
-    const page = (await bundledPage('explorer'))
-      .replace('<!--header-->', headerFor(settings, '/graphql'))
-      .replace('data-demo-token=""', `data-demo-token="${token}"`);
-    return pageResponse(page, policy);
-  });
-}
-
-/** How many operations a batch may have. */
-const largestBatch = 10;
-
-/**
- * The batch in the body of a POST, or the response that rejects it; undefined for a body that is
- * no list.
- */
-function readBatch(
-  { BATCHING, MAX_COMPLEXITY }: Pick<Config, 'BATCHING' | 'MAX_COMPLEXITY'>,
-  tasks: Tasks,
-  { exchange, body, viewer }: { exchange: Exchange; body: Buffer; viewer: Viewer | null },
-): Batch | HttpResponse | undefined {
-  const operations = parseJson(body.toString());
-  if (!Array.isArray(operations)) return undefined;
-  const wrong = problemWith(operations, BATCHING === 'on');
-  if (wrong !== undefined) return requestFailure(400, wrong);
-  if (!viewer) return unauthorizedFailure(exchange);
-  const type = typeFor(exchange.request.headers.accept);
-  if (type === undefined) return requestFailure(406, notAcceptable);
+/** The result of a query. A GET may be conditional (`If-None-Match`). */
+function computed(
+  { exchange }: Received,
+  response: HttpResponse | StreamedResponse,
+  mayCache: boolean,
+): Computed {
+  if ('stream' in response) throw new Error('a query has one result');
+  const isCacheable = mayCache && response.errorCode === undefined;
   return {
-    size: operations.length,
-    prepare() {
-      exchange.operation = 'batch';
-      const parts = operations.map((operation) => partOf(operation, tasks, exchange, viewer));
-      const complexity = parts.reduce((sum, part) => sum + part.complexity, 0);
-      return complexity <= MAX_COMPLEXITY
-        ? parts
-        : requestFailure(400, tooComplex('batch', complexity, MAX_COMPLEXITY));
-    },
-    join(responses) {
-      exchange.operation = 'batch';
-      return joined(responses, type);
-    },
+    response: isCacheable && isRead(exchange) ? revalidated(response, vary) : response,
+    isCacheable,
   };
 }
 
-/** Why the whole batch is rejected; undefined if it is not. */
-function problemWith(operations: readonly unknown[], isOn: boolean): string | undefined {
-  const { length } = operations;
-  if (length === 0) return 'The request body is an empty list; send an object with a query';
-  const batch = `The request is a batch of ${length === 1 ? '1 operation' : `${length} operations`}`;
-  if (!isOn) return `${batch}, and batches are not run (BATCHING=off); send each in a request of its own`;
-  if (length > largestBatch) return `${batch}; at most ${largestBatch} are allowed`;
-  const variables = operations.map((each) => (isRecord(each) ? each.variables : undefined));
-  return hasTooManyValues(variables) ? tooManyValues : undefined;
+/** The result of an operation, or the error of a plugin that rejects its parameters. */
+async function resultOf(run: () => ReturnType<Yoga['getResultForParams']>) {
+  try {
+    return (await run()) ?? {};
+  } catch (error) {
+    return { errors: [clientErrorOf(error)] };
+  }
 }
 
-/** An operation of a batch, with its complexity. It is 0 for a rejected operation, which is never executed. */
-interface CountedPart extends BatchPart {
-  readonly complexity: number;
-}
+// Yoga's own plugins read nothing else of the request of an operation.
+const post = { method: 'POST' } as Request;
 
-function partOf(content: unknown, tasks: Tasks, exchange: Exchange, viewer: Viewer): CountedPart {
-  // A hash that is not registered yet is rejected now: if a later operation of the batch registered it, this one
-  // would run without having been counted.
-  const operation = tasks.prepare(exchange, viewer, readRequest(content));
-  const task = tasks.ofPrepared({ exchange, viewer, type: jsonType }, content, operation);
-  if ('errors' in operation) return { isInOrder: false, task, complexity: 0 };
-  const { type, complexity } = operation;
-  if (type !== OperationTypeNode.SUBSCRIPTION)
-    return { isInOrder: type === OperationTypeNode.MUTATION, task, complexity };
-  const message = 'A subscription cannot be part of a batch; send it in a request of its own';
-  return { isInOrder: false, task: requestFailure(400, message), complexity: 0 };
-}
+/** Makes a function that has Yoga run a request. */
+function createRun(yoga: Yoga, others: readonly Plugin[]) {
+  // Such a plugin waits for requests and responses of HTTP, which the thin path does not have, or may add one that does.
+  const isThinPathOpen = !others.some(
+    (each) =>
+      each.onRequest || each.onRequestParse || each.onResultProcess || each.onResponse || each.onPluginInit,
+  );
 
-/** GraphQL over HTTP has no batches, so the response is `application/json` wherever the client accepts that. */
-function typeFor(accept: string | undefined): string | undefined {
-  const accepted = acceptedOf([jsonType, graphqlType], accept);
-  return accepted.includes(jsonType) ? jsonType : accepted[0];
-}
+  async function runThin(context: RequestContext, params: GraphQLParams | undefined, type: WholeType) {
+    // It takes as long to make as the rest of the thin path.
+    const request = others.length > 0 ? requestFor(context.exchange, context.accepted, undefined) : post;
+    const result = await resultOf(() => {
+      if (params === undefined) throw unreadableRequest('A request must be an object with a query, in JSON');
+      return yoga.getResultForParams({ params, request }, context);
+    });
+    if (isAsyncIterable(result)) return streamOf(result, context);
+    noteErrors(result, context);
+    return responseOf(result, type);
+  }
 
-function joined(responses: readonly HttpResponse[], type: string): HttpResponse {
-  const pieces = responses.flatMap(({ body }, index) => [Buffer.from(index === 0 ? '[' : ','), body]);
-  const body = Buffer.concat([...pieces, Buffer.from(']')]);
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': `${type}; charset=utf-8`,
-      'Content-Length': body.length,
-      'Cache-Control': 'no-store',
-      Vary: vary,
-    },
-    body,
-    errorCode: responses.find(({ errorCode }) => errorCode !== undefined)?.errorCode,
+  return async (
+    received: Received,
+    given: Given,
+    params: unknown,
+    type: OperationTypeNode | undefined,
+  ): Promise<HttpResponse | StreamedResponse> => {
+    const { exchange, accepted } = received;
+    const context: RequestContext = {
+      ...received,
+      progress: {},
+      ended: new AbortController(),
+      broken: new AbortController(),
+    };
+    const isMessage = 'content' in given;
+    const isThin = isMessage || ('body' in given && isThinPathOpen);
+    const { whole } = accepted;
+    // Only the thin path takes what a WebSocket or a tool has sent.
+    if (isThin && whole && (isMessage || type !== OperationTypeNode.SUBSCRIPTION))
+      return noted(await runThin(context, params as GraphQLParams | undefined, whole), context);
+    const request = requestFor(exchange, accepted, 'body' in given ? given.body : undefined);
+    return noted(await receivedFrom(await yoga.fetch(request, context), context), context);
   };
+}
+
+/** The response with what the log has of it. */
+const noted = <Response extends HttpResponse | StreamedResponse>(
+  response: Response,
+  { progress: { operation, errorCode } }: RequestContext,
+): Response => ({ ...response, operation: operation?.label, errorCode });
+
+/** Each result as a piece of a stream, for a WebSocket, which has heartbeats and an end of its own. */
+const streamOf = (results: AsyncIterable<ExecutionResult>, { ended }: RequestContext): StreamedResponse => ({
+  status: 200,
+  headers: {},
+  stream: ReadableStream.from(textsOf(results)),
+  ended: () => ended.abort(),
+});
+
+async function* textsOf(results: AsyncIterable<ExecutionResult>) {
+  for await (const result of results) yield textOf(result);
 }

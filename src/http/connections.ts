@@ -10,7 +10,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
-import { send } from './response.ts';
+import { send } from './send.ts';
 
 /** How long the server waits for clients, in milliseconds. */
 export interface Timeouts {

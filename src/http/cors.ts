@@ -1,5 +1,6 @@
 /** Cross-origin requests (CORS protocol of the Fetch standard): the pages of the origins in `CORS_ORIGINS` may make them. */
 
+import { ServerResponse } from 'node:http';
 import corsHeaders from 'cors';
 import { isOrigin } from '../config/config.ts';
 import { errorResponse } from './errorResponse.ts';
@@ -118,14 +119,10 @@ function createHeaders(origins: readonly string[], methods: readonly string[]) {
     maxAge: 7200,
   });
   return ({ request, headers }: Exchange): void => {
-    // What the package calls of a response.
-    const response = {
-      getHeader: (name: string) => headers[name],
-      setHeader(name: string, value: string) {
-        headers[name] = value;
-      },
-      end() {},
-    };
+    // Not the response itself, whose headers are written all at once.
+    const response = new ServerResponse(request);
     set(request, response, () => {});
+    for (const [name, value] of Object.entries(response.getHeaders()))
+      headers[name === 'vary' ? 'Vary' : name] = String(value);
   };
 }

@@ -1,12 +1,9 @@
-/** Rate limits: counts the requests of each token and address in a minute. Also finds the address of a request. */
+/** Rate limits: counts the requests of each token and address in a minute. */
 
-import type { IncomingMessage } from 'node:http';
-import ipaddr from 'ipaddr.js';
 import type pg from 'pg';
-import proxyAddr from 'proxy-addr';
-// Imported by its own file: the index loads the limiters of all databases.
-import RateLimiterPostgres from 'rate-limiter-flexible/lib/RateLimiterPostgres.js';
+import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import type { Config } from '../config/config.ts';
+import { addressOf } from './clientAddress.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The limits of each token, and of each address without one. @param shared as for `createRateLimit`. */
@@ -53,21 +50,11 @@ interface Count {
   ends: number;
 }
 
-/**
- * Counts in memory, so that no request waits for the database. Gateways over one database add their counts to it a portion at a time,
- * and get the sum of all. So each may exceed the limit by a portion, and by the requests before it gets the sum. A gateway that
- * cannot reach the database counts alone, and shares later.
- * @param name its name in the headers.
- * @param limit requests a minute; 0 for no limit.
- * @param shared the database in which several gateways share their counts; undefined for a single gateway.
- */
-export function createRateLimit(name: string, limit: number, shared: pg.Pool | undefined) {
+/** Returns a function that finds the count of a key, or begins one. */
+function createCounts(): (key: string, now: number) => Count {
   /** In the order in which they end, since all windows have the same length. Windows that other gateways began end sooner. */
   const counts = new Map<string, Count>();
-  const store = shared && limit > 0 ? createCountStore(name, limit, shared) : undefined;
-  const portion = Math.ceil(limit / portions);
-
-  function current(key: string, now: number): Count {
+  return (key, now) => {
     const known = counts.get(key);
     if (known && known.ends > now) return known;
     for (const [old, { ends }] of counts) {
@@ -79,7 +66,21 @@ export function createRateLimit(name: string, limit: number, shared: pg.Pool | u
     counts.delete(key);
     counts.set(key, begun);
     return begun;
-  }
+  };
+}
+
+/**
+ * Counts in memory, so that no request waits for the database. Gateways over one database add their counts to it a portion at a time,
+ * and get the sum of all. So each may exceed the limit by a portion, and by the requests before it gets the sum. A gateway that
+ * cannot reach the database counts alone, and shares later.
+ * @param name its name in the headers.
+ * @param limit requests a minute; 0 for no limit.
+ * @param shared the database in which several gateways share their counts; undefined for a single gateway.
+ */
+export function createRateLimit(name: string, limit: number, shared: pg.Pool | undefined) {
+  const current = createCounts();
+  const store = shared && limit > 0 ? createCountStore(name, limit, shared) : undefined;
+  const portion = Math.ceil(limit / portions);
 
   /** Adds the points to the count of all gateways, and takes over that count if it is higher. */
   async function tell(key: string, points: number, ends: number): Promise<void> {
@@ -133,13 +134,19 @@ export function createRateLimit(name: string, limit: number, shared: pg.Pool | u
   };
 }
 
+/** The pool without names of prepared statements, which not every pooler supports. */
+const withoutNames = (pool: pg.Pool): pg.Pool =>
+  Object.create(pool, {
+    query: {
+      value: (query: string | pg.QueryConfig, values?: unknown[]) =>
+        typeof query === 'string' ? pool.query(query, values) : pool.query(query.text, query.values),
+    },
+  });
+
 /** The counts of all gateways over the database. */
 const createCountStore = (name: string, limit: number, pool: pg.Pool) =>
   new RateLimiterPostgres({
-    // Leaves out the names of prepared statements, which not every pooler supports.
-    storeClient: {
-      query: ({ text, values }: pg.QueryConfig) => pool.query(text, values),
-    },
+    storeClient: withoutNames(pool),
     storeType: 'pool',
     tableName: 'RateLimit',
     tableCreated: true,
@@ -147,29 +154,3 @@ const createCountStore = (name: string, limit: number, pool: pg.Pool) =>
     points: limit,
     duration: window,
   });
-
-/**
- * The address of the client, as far as the trusted proxies report it: each adds the address of its own client at the end of
- * `X-Forwarded-For`. An IPv6 address is reduced to its network, since the owner of one address of a network has all of
- * them.
- */
-export function addressOf(request: IncomingMessage, trustedProxies: number): string {
-  return networkOf(proxyAddr(request, (_address, hop) => hop < trustedProxies) ?? '');
-}
-
-/** How many of the eight groups of an IPv6 address name the network. */
-const networkGroups = 4;
-
-/** A text that is no address stays as it is. */
-function networkOf(hop: string): string {
-  // Some proxies add the port.
-  const written = hop.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1').replace(/^\[([^\]]*)\](:\d+)?$/, '$1');
-  if (!ipaddr.isValid(written)) return written;
-  // `process` converts an IPv4-mapped IPv6 address to IPv4.
-  const address = ipaddr.process(written);
-  if (address instanceof ipaddr.IPv4) return address.toString();
-  return address.parts
-    .slice(0, networkGroups)
-    .map((group) => group.toString(16))
-    .join(':');
-}

@@ -9,7 +9,7 @@ import Negotiator from 'negotiator';
 import { messages } from '../errors.ts';
 import { errorResponse, type HttpError } from './errorResponse.ts';
 import { type Exchange, forwardingHeaders } from './exchange.ts';
-import { isLoopback, isOwnName, nameIn } from './port.ts';
+import { isLoopback, isOwnName, nameIn } from './hostName.ts';
 import type { HttpResponse } from './response.ts';
 
 /** Whether the request only reads. A HEAD is handled as a GET: Node leaves out the body of its response. */

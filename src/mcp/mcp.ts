@@ -16,8 +16,9 @@ import {
 import type { HasEnded, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { messages } from '../errors.ts';
-import { hasTooManyValues, isRequestTooDeep, unauthorizedFailure } from '../graphql/overHttp.ts';
-import type { PersistedFile } from '../graphql/persisted.ts';
+import { unauthorizedFailure } from '../graphql/overHttp.ts';
+import type { PersistedFile } from '../graphql/persistedFile.ts';
+import { hasTooManyValues, isRequestTooDeep } from '../graphql/values.ts';
 import { errorResponse, type HttpError } from '../http/errorResponse.ts';
 import { type Exchange, innerExchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';

@@ -24,7 +24,7 @@ import {
 import type { SchemaObject } from 'openapi3-ts/oas31';
 import type { Config } from '../config/config.ts';
 import { messages } from '../errors.ts';
-import type { PersistedFile } from '../graphql/persisted.ts';
+import type { PersistedFile } from '../graphql/persistedFile.ts';
 import { type InnerRequest, restPath } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
 import type { HttpResponse } from '../http/response.ts';
@@ -103,7 +103,7 @@ function objectSchema(
  * A message about the first argument that the tool does not have, or about one that is missing; undefined if there is
  * none.
  */
-function problemWith(given: Arguments, { properties, required }: ObjectSchema): string | undefined {
+function problemWithArguments(given: Arguments, { properties, required }: ObjectSchema): string | undefined {
   const names = Object.keys(properties);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(properties, name));
   if (unknown !== undefined) {
@@ -137,7 +137,7 @@ function toolOf(route: Route): Tool {
     outputSchema: objectSchema({ data: output }, { parts: components }),
     annotations: route.isMutation ? writes : reads,
     requestFor: (given) =>
-      problemWith(given, inputSchema) ??
+      problemWithArguments(given, inputSchema) ??
       problemWithIntegers(route, given) ?? {
         method: route.method,
         target: targetOf(route, given),
@@ -201,7 +201,9 @@ export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Too
     inputSchema,
     annotations: reads,
     requestFor: (given) =>
-      problemWith(given, inputSchema) ?? problemWithQuery(given.query, MAX_TOKENS) ?? requestWith(given),
+      problemWithArguments(given, inputSchema) ??
+      problemWithQuery(given.query, MAX_TOKENS) ??
+      requestWith(given),
     resultOf,
   };
 }
@@ -227,7 +229,7 @@ export function persistedTools(
       inputSchema,
       annotations: isQuery ? reads : { ...writes, idempotentHint: false },
       requestFor: (variables) =>
-        problemWith(variables, inputSchema) ?? requestWith({ documentId: id, variables }),
+        problemWithArguments(variables, inputSchema) ?? requestWith({ documentId: id, variables }),
       resultOf,
     });
   }

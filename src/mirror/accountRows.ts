@@ -1,8 +1,8 @@
 /** The rows of an account itself: the ids of its records, its active templates, and how far it was read. */
 
 import type pg from 'pg';
+import type { Transaction } from '../database/transaction.ts';
 import { type Kind, selectIds } from './rows.ts';
-import type { Transaction } from './writer.ts';
 
 /** The ids of all records of a kind that the account can read. */
 export const readIds = (pool: pg.Pool, { table }: Kind, accountId: number): Promise<number[]> =>

@@ -7,7 +7,7 @@ import pMap from 'p-map';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Viewer } from '../auth/viewer.ts';
-import { inTransaction } from '../database/transaction.ts';
+import { inTransaction, type Transaction } from '../database/transaction.ts';
 import { detailsNotHere } from '../errors.ts';
 import type { UpstreamAccount } from '../schema/context.ts';
 import type { Budget } from '../upstream/budget.ts';
@@ -19,7 +19,7 @@ import { noteDenied, readPending, readStillPending } from './pending.ts';
 import { addWriteCounts } from './report.ts';
 import type { Kind, MirrorRecord, Row } from './rows.ts';
 import type { Run } from './run.ts';
-import { type Transaction, writeRecords } from './writer.ts';
+import { writeRecords } from './writer.ts';
 
 interface DetailsReader {
   readonly pool: pg.Pool;

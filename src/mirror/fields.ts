@@ -4,8 +4,8 @@
  */
 
 import { z } from 'zod';
+import { isText } from '../database/reader/statement.ts';
 import { isoInstant } from '../schema/isoInstant.ts';
-import { isText } from '../schema/loading/pagination.ts';
 
 /** Accepts a number that is written as text, such as "12". */
 export const numeric = <S extends z.ZodType>(schema: S) =>

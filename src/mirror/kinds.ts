@@ -19,29 +19,28 @@ import {
   withTitle,
 } from './fields.ts';
 import { pendingRecord } from './pending.ts';
-import type { Kind } from './rows.ts';
+import type { Kind, Row } from './rows.ts';
 
 /** The owner of a record: only the id of the account is valid. */
 type OwnerId = z.ZodType<number>;
+
+/** The schema of a device: the fields of every kind, and its own. */
+const device = (ownerId: OwnerId, fields: Readonly<Record<string, z.ZodType<Row[string]>>>) =>
+  z
+    .object({ id: recordId, bubbleId: name, ownerId, macAddress, lastVisited: instant.nullish(), ...fields })
+    .transform((row) => ({ row }));
 
 const dttDevices = (ownerId: OwnerId): Kind => ({
   name: 'DTT devices',
   table: 'DttDevice',
   list: '/dtt',
-  record: z
-    .object({
-      id: recordId,
-      bubbleId: name,
-      ownerId,
-      macAddress,
-      serialNumber: text.nullish(),
-      softwareVersion: text.nullish(),
-      lastVisited: instant.nullish(),
-      lastLogAt: instant.nullish(),
-      createdDate: instant.nullish(),
-      apiHits: count,
-    })
-    .transform((row) => ({ row })),
+  record: device(ownerId, {
+    serialNumber: text.nullish(),
+    softwareVersion: text.nullish(),
+    lastLogAt: instant.nullish(),
+    createdDate: instant.nullish(),
+    apiHits: count,
+  }),
 });
 
 const templateFields = {
@@ -191,18 +190,7 @@ const lkbxDevices = (ownerId: OwnerId): Kind => ({
   table: 'LkbxDevice',
   list: '/lkbx',
   isOptional: true,
-  record: z
-    .object({
-      id: recordId,
-      bubbleId: name,
-      macAddress,
-      ownerId,
-      locked: z.boolean(),
-      hueShift: number,
-      lastVisited: instant.nullish(),
-      lastLogAt: instant.nullish(),
-    })
-    .transform((row) => ({ row })),
+  record: device(ownerId, { locked: z.boolean(), hueShift: number, lastLogAt: instant.nullish() }),
 });
 
 const lockTemplates = (ownerId: OwnerId): Kind => ({
@@ -262,19 +250,12 @@ const ossmDevices = (ownerId: OwnerId): Kind => ({
   table: 'OssmDevice',
   list: '/ossm',
   isOptional: true,
-  record: z
-    .object({
-      id: recordId,
-      bubbleId: name,
-      macAddress,
-      chip: name,
-      ownerId,
-      pairingCode: text.nullish(),
-      pairingExpires: instant.nullish(),
-      lastVisited: instant.nullish(),
-      OSSMFirmwareId: int.nullish(),
-    })
-    .transform((row) => ({ row })),
+  record: device(ownerId, {
+    chip: name,
+    pairingCode: text.nullish(),
+    pairingExpires: instant.nullish(),
+    OSSMFirmwareId: int.nullish(),
+  }),
 });
 
 /** Every kind of record. @param accountId the user to whom all but imported templates must belong. */

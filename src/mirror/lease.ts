@@ -5,9 +5,8 @@
 
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { inTransaction } from '../database/transaction.ts';
+import { inTransaction, type Transaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
-import type { Transaction } from './writer.ts';
 
 /** What a run is for. */
 export type Purpose = 'lists' | 'details';
@@ -51,7 +50,7 @@ export async function whileLeased(
     );
     if (rowCount === 0) throw new LeaseTakenOver('Another run has taken over the account.');
   };
-  const heartbeat = setInterval(() => renew(pool).catch(() => {}), duration / 3).unref();
+  const renewal = setInterval(() => renew(pool).catch(() => {}), duration / 3).unref();
   try {
     await run((write) =>
       inTransaction(pool, async (client) => {
@@ -64,7 +63,7 @@ export async function whileLeased(
     if (error instanceof LeaseTakenOver && purpose === 'details') return false;
     throw error;
   } finally {
-    clearInterval(heartbeat);
+    clearInterval(renewal);
     // If the database cannot be reached, the lease expires by itself.
     await pool
       .query(

@@ -3,7 +3,6 @@
 import { requiredTier } from '../auth/tokens.ts';
 import { commandLine, shellWord } from '../config/config.ts';
 import type { Account } from './account.ts';
-import type { SyncReport } from './sync.ts';
 
 /** Numbers of records that were written. */
 export interface WriteCounts {
@@ -17,6 +16,18 @@ export interface RecordCounts extends WriteCounts {
   fetched: number;
   gone: number;
   skipped: number;
+}
+
+/** What a run has done. */
+export interface SyncReport {
+  readonly account: Account;
+  /** When all lists were last read, as in `StoredFreshness`. */
+  readonly refreshedAt: number | undefined;
+  /** How many requests the run took. */
+  readonly requests: number;
+  readonly countsByKind: ReadonlyMap<string, RecordCounts>;
+  /** What was left out, and why. */
+  readonly notes: readonly string[];
 }
 
 export const noneWritten: Readonly<WriteCounts> = { created: 0, updated: 0, unchanged: 0 };

@@ -1,11 +1,12 @@
 /**
- * Describes each kind of record: how a record of the REST interface becomes rows, and in which tables. Reads and writes these rows in
- * the columns that each has: a field that a response leaves out is left out of the row as well, so that the mirror keeps its value.
+ * What a kind of records is (`kinds.ts` has all), and the rows of its records. Reads and writes these rows in the columns that each
+ * has: a field that a response leaves out is left out of the row as well, so that the mirror keeps its value.
  */
 
 import type pg from 'pg';
 import type { z } from 'zod';
-import { columnsOf, type ListedType, type ModelName } from '../database/models.ts';
+import { columnsOf } from '../database/dataModel.ts';
+import type { ListedType, ModelName } from '../database/models.ts';
 
 type Value = string | number | boolean | Date | null | undefined;
 export type Row = { id: number } & Record<string, Value>;

@@ -1,11 +1,11 @@
 /** What the parts of one run through an account share. No other run writes the account meanwhile. */
 
 import type pg from 'pg';
+import type { Transaction } from '../database/transaction.ts';
 import { AnotherAccount, type Upstream } from '../upstream/upstream.ts';
 import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
 import { kindsOf } from './kinds.ts';
 import { createRunReport, type OnProgress } from './report.ts';
-import type { Transaction } from './writer.ts';
 
 export interface RunOptions {
   readonly pool: pg.Pool;

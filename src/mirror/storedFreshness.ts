@@ -5,8 +5,8 @@
 
 import pRetry from 'p-retry';
 import type pg from 'pg';
+import type { Transaction } from '../database/transaction.ts';
 import { isHeld } from './lease.ts';
-import type { Transaction } from './writer.ts';
 
 export interface StoredFreshness {
   /** When all lists were last read, in milliseconds since the epoch; undefined before the first time. */
@@ -22,7 +22,7 @@ export interface StoredFreshness {
 export type FreshnessStore = ReturnType<typeof createFreshnessStore>;
 
 /** A time of the database, in milliseconds since the epoch. */
-const timeOf = (date: Date | null | undefined) => date?.getTime();
+const sinceEpoch = (date: Date | null | undefined) => date?.getTime();
 
 export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
   async read(): Promise<StoredFreshness> {
@@ -40,9 +40,9 @@ export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
     );
     const [row] = rows;
     return {
-      refreshedAt: timeOf(row?.refreshedAt),
+      refreshedAt: sinceEpoch(row?.refreshedAt),
       age: row?.age ?? 0,
-      mark: timeOf(row?.writtenAt),
+      mark: sinceEpoch(row?.writtenAt),
       isLeased: row?.isLeased ?? false,
     };
   },
@@ -69,7 +69,7 @@ export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
         [userId, session],
       ),
     );
-    return { mark: timeOf(rows[0]?.mark), previous: timeOf(rows[0]?.previous) };
+    return { mark: sinceEpoch(rows[0]?.mark), previous: sinceEpoch(rows[0]?.previous) };
   },
 });
 
@@ -102,5 +102,5 @@ export const storeRead = (
       [userId, age, mark === undefined ? undefined : new Date(mark)],
     );
     if (mark !== undefined) await client.query(`SELECT announce($1::int || ' User')`, [userId]);
-    return timeOf(rows[0]?.refreshedAt);
+    return sinceEpoch(rows[0]?.refreshedAt);
   });

@@ -14,7 +14,7 @@ import { kindsOf } from './kinds.ts';
 import { type Purpose, whileLeased } from './lease.ts';
 import { addAccount } from './mirror.ts';
 import { allParts, type Part, pullLists } from './pull.ts';
-import { countChanges, type RecordCounts } from './report.ts';
+import { countChanges, type SyncReport } from './report.ts';
 import { anotherAccount, createRun, type Run, type RunOptions, type UnleasedRun } from './run.ts';
 import { storeRead } from './storedFreshness.ts';
 
@@ -25,17 +25,6 @@ export interface SyncOptions extends RunOptions {
   readonly parts?: readonly Part[] | undefined;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
-}
-
-export interface SyncReport {
-  readonly account: Account;
-  /** When all lists were last read, as in `StoredFreshness`. */
-  readonly refreshedAt: number | undefined;
-  /** How many requests the run took. */
-  readonly requests: number;
-  readonly countsByKind: ReadonlyMap<string, RecordCounts>;
-  /** What was left out, and why. */
-  readonly notes: readonly string[];
 }
 
 /**

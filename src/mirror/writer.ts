@@ -4,6 +4,7 @@
  */
 
 import pg from 'pg';
+import type { Transaction } from '../database/transaction.ts';
 import { addImports, dereference, inLibrary, link, removeTemplates, takeTemplates } from './library.ts';
 import { asStored, type HeldRecords, isUnchanged } from './pending.ts';
 import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
@@ -16,9 +17,6 @@ import {
   type Row,
   upsert,
 } from './rows.ts';
-
-/** Runs a function in a transaction, such as one that only the holder of the account's lease can begin. */
-export type Transaction = <T>(run: (client: pg.PoolClient) => Promise<T>) => Promise<T>;
 
 interface WriteOptions {
   readonly kind: Kind;

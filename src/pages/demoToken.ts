@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../config/config.ts';
 import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
-import { canonicalHost, isEverywhere, isOwnName, nameIn } from '../http/port.ts';
+import { canonicalHost, isEverywhere, isOwnName, nameIn } from '../http/hostName.ts';
 
 /** The token that may stand in a page that the request gets; undefined for any other request. */
 export type DemoTokenFor = (request: IncomingMessage) => string | undefined;

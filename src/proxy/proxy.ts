@@ -22,7 +22,13 @@ import { type Exchange, restPath } from '../http/exchange.ts';
 import { atMost } from '../http/lruLimit.ts';
 import { isRead, readBody } from '../http/request.ts';
 import { type HttpResponse, isResponse, matches } from '../http/response.ts';
-import type { UpstreamAccess, UpstreamAccounts } from '../upstream/access.ts';
+import type {
+  Headers,
+  UpstreamAccess,
+  UpstreamAccounts,
+  UpstreamRequest,
+  UpstreamResponse,
+} from '../upstream/access.ts';
 import { isUnconnected, readResponseBody, readRetryAfter } from '../upstream/upstream.ts';
 import { createReadCache, type ReadCache, type ReadCacheOptions, type ReadResult } from './readCache.ts';
 
@@ -189,32 +195,6 @@ const isAboutTheWay =
 /** Response headers about the upstream as a web site, and the request id, which the gateway sets. */
 const notReturned =
   /^(set-cookie$|server$|strict-transport-security$|x-request-id$|access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
-
-/** Headers of a request or a response, by their names in lower case. */
-export type Headers = Readonly<Record<string, string>>;
-
-/** A request as the upstream gets it. */
-export interface UpstreamRequest {
-  readonly method: string;
-  /** The base URL of the upstream. */
-  readonly url: URL;
-  /** The path and the query as the client has sent them, below the path of the base URL. */
-  readonly path: string;
-  /** Without `Authorization`. */
-  readonly headers: Headers;
-  readonly body: Buffer;
-}
-
-/** A response of the upstream, with the headers that concern the client; or the gateway's own error if there is none. */
-export interface UpstreamResponse {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: Buffer;
-  /** The gateway's own error response, if the upstream gave none. */
-  readonly error?: HttpResponse;
-  /** Whether the upstream may have got the request. */
-  readonly wasSent: boolean;
-}
 
 /** The result if the upstream gives no response. */
 export const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse => ({

@@ -9,9 +9,9 @@ import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import { longestAnnouncementWait } from '../database/viewerVersions.ts';
 import { resultWithin } from '../database/waiting.ts';
 import { atMost } from '../http/lruLimit.ts';
-import type { Reader, UpstreamAccess } from '../upstream/access.ts';
+import type { Reader, UpstreamAccess, UpstreamRequest, UpstreamResponse } from '../upstream/access.ts';
+import { isBusy } from '../upstream/upstream.ts';
 import { type Policy, policyFor, wantsNewResponse } from './policy.ts';
-import type { UpstreamRequest, UpstreamResponse } from './proxy.ts';
 
 export interface Read {
   readonly access: Pick<UpstreamAccess, 'accountId' | 'reader' | 'budget'>;
@@ -161,9 +161,6 @@ export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) 
     },
   };
 }
-
-/** Whether the upstream is away, broken, or has too much to do. */
-const isBusy = ({ status }: UpstreamResponse) => status === 429 || status >= 500;
 
 const fromStore = ({ response, policy }: StoredResponse): ReadResult => ({
   given: response,

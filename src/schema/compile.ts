@@ -110,7 +110,7 @@ export function prepare(
     const query = isRepeated ? compile(schema, variant) : undefined;
     isRepeated = true;
     executions[query ? 'compiled' : 'interpreted']++;
-    if (query) return query(undefined, contextValue, coerced);
+    if (query) return located(await query(undefined, contextValue, coerced), document);
     const result = await execute({
       schema: forValues,
       document: variant.document,
@@ -138,6 +138,26 @@ export function prepare(
       return 'errors' in read ? read : executeTraced(read.coerced, context);
     },
   };
+}
+
+/** The result of compiled code, with errors of graphql-js. Those of compiled code know a line and a column, and no document. */
+function located(result: ExecutionResult, { loc }: DocumentNode): ExecutionResult {
+  if (!result.errors || !loc) return result;
+  const { source } = loc;
+  const errors = result.errors.map(
+    ({ message, locations = [], path = null, originalError = null }) =>
+      new GraphQLError(message, {
+        ...{ source, path, originalError },
+        positions: locations.map(({ line, column }) => startOf(line, source.body) + column - 1),
+      }),
+  );
+  return { ...result, errors };
+}
+
+/** Where a line starts in a text. Lines are counted from 1. */
+function startOf(line: number, text: string): number {
+  const before = [...text.matchAll(/\r\n|[\n\r]/g)][line - 2];
+  return before ? before.index + before[0].length : 0;
 }
 
 /** The scope that the mutation of a valid document needs: its fields of `Mutation` say it. */

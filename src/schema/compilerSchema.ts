@@ -159,8 +159,6 @@ type Field = GraphQLField<unknown, unknown>;
 
 /** The property that a field reads, undefined for a field that does more. */
 function propertyOf({ extensions, args }: Field): string | undefined {
-  const name = extensions.property ?? extensions.pothosExposedField;
-  // A column that its type selects may have to be read first.
-  if (extensions.pothosPrismaSelect) return undefined;
+  const name = extensions.property;
   return typeof name === 'string' && args.length === 0 ? name : undefined;
 }

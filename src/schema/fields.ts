@@ -3,34 +3,22 @@
  * lists and of values that are derived from columns.
  */
 
+import type { EnumRef } from '@pothos/core';
+import { getRefFromModel } from '@pothos/plugin-prisma';
 import type { GraphQLField, GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
-import {
-  currentViewer,
-  fieldOf,
-  type ListedType,
-  type RecordType,
-  type ViewerRef,
-} from '../database/models.ts';
+import { fieldOf } from '../database/dataModel.ts';
+import { currentViewer, type ListedType, type RecordType, type ViewerRef } from '../database/models.ts';
 import { builder } from './builder.ts';
 import { readsProperty } from './compilerSchema.ts';
 import { type Context, placeOf } from './context.ts';
-import {
-  type FilterableType,
-  type FilterTarget,
-  filterRef,
-  type ListArguments,
-  orderRef,
-  readListArguments,
-} from './filter.ts';
+import { type FilterableType, filterRef, type ListArguments, orderRef, readListArguments } from './filter.ts';
 import { checkDatabaseId } from './globalId.ts';
 import { type Connection, defaultOrder, orderBy, pageSize, planPage } from './loading/pagination.ts';
 import {
   countBelow,
   countVisible,
-  type FieldRequirements,
   nodePaths,
-  type RecordRef,
   type RelationOf,
   type Row,
   type RowQuery,
@@ -40,9 +28,15 @@ import {
   readRows,
   slots,
 } from './loading/rows.ts';
+import { type FilterTarget, needing, showing } from './requirements.ts';
 
 /** A type of records, or the interface of devices. Pothos has no type for what they have in common. */
 type AnyRecord = ReturnType<typeof builder.objectRef<{ readonly id: number }>>;
+
+/** The type of a model's records. Like Pothos' plugin for Prisma, fields name the model: its type may be added later. */
+const typeOf = <M extends RecordType>(model: M) =>
+  // The plugin does not know that no type here changes the shape of its rows.
+  getRefFromModel(model, builder) as unknown as ReturnType<typeof builder.objectRef<Row<M>>>;
 
 /** The arguments of a field that finds a record by its integer id. */
 const recordArguments = builder.args((t) => ({
@@ -102,15 +96,21 @@ interface ColumnField {
   readonly description: string;
   /** By default, the column of the same name. */
   readonly column?: string;
+  /** By default, the scalar of the column. */
+  readonly type?: EnumRef<(typeof builder)['$inferSchemaTypes'], unknown>;
   readonly extensions?: object;
 }
+
+/** The fields that show a column, by their names: a description, or more. */
+type ColumnFields = Readonly<Record<string, string | ColumnField>>;
+
+export const databaseId = { column: 'id', description: 'The integer id of the REST interface.' };
 
 interface RecordOptions<M extends RecordType> {
   readonly description: string;
   /** An interface that has the ids already. */
   readonly interfaces?: readonly object[];
-  /** The fields that show a column, by their names: a description, or more. */
-  readonly columns: Readonly<Record<string, string | ColumnField>>;
+  readonly columns: ColumnFields;
   readonly fields?: (t: FieldsOf<M>) => object;
 }
 
@@ -119,27 +119,38 @@ type FieldsOf<M extends RecordType> = PothosSchemaTypes.ObjectFieldBuilder<
   Row<M>
 >;
 
+/** Makes fields that show columns of a model. */
+export const columnFields = <T extends Pick<FieldsOf<RecordType>, 'expose'>>(
+  t: T,
+  model: RecordType,
+  columns: ColumnFields,
+) =>
+  Object.fromEntries(
+    Object.entries(columns).map(([name, given]) => {
+      const { column = name, ...field } = typeof given === 'string' ? { description: given } : given;
+      const { type, isRequired } = fieldOf(model, column);
+      const extensions = { ...showing(column), ...field.extensions };
+      return [
+        name,
+        t.expose(column as never, { type, ...field, extensions, nullable: !isRequired } as never),
+      ] as const;
+    }),
+  );
+
 /** Adds the type of a model's records. */
 export function record<M extends RecordType>(
   model: M,
   { columns, fields, ...options }: RecordOptions<M>,
-): RecordRef<M> {
-  const databaseId = { column: 'id', description: 'The integer id of the REST interface.' };
-  const exposed = Object.entries(options.interfaces ? columns : { databaseId, ...columns });
+): ReturnType<typeof typeOf<M>> {
+  const exposed = options.interfaces ? columns : { databaseId, ...columns };
   const settings = {
     ...options,
     id: { field: 'id' },
-    fields: (t: FieldsOf<M>) => {
-      const shown = exposed.map(([name, given]) => {
-        const { column = name, ...field } = typeof given === 'string' ? { description: given } : given;
-        const { type, isRequired } = fieldOf(model, column);
-        return [name, t.expose(column as never, { ...field, type, nullable: !isRequired } as never)] as const;
-      });
-      return { ...Object.fromEntries(shown), ...fields?.(t) };
-    },
+    fields: (t: FieldsOf<M>) => ({ ...columnFields(t, model, exposed), ...fields?.(t) }),
   };
   // Pothos cannot check the columns of a model that is a parameter. `fieldOf` does so when the schema is built.
-  return builder.prismaNode(model, settings as never) as unknown as RecordRef<M>;
+  builder.prismaNode(model, settings as never);
+  return typeOf(model);
 }
 
 /**
@@ -149,7 +160,7 @@ export function record<M extends RecordType>(
 export function listedRecord<M extends ListedType>(
   model: M,
   { one, all, ...options }: RecordOptions<M> & { readonly one: string; readonly all: string },
-): RecordRef<M> {
+): ReturnType<typeof typeOf<M>> {
   const type = record(model, options);
   const name = lowerFirst(model);
   builder.queryField(name, (t) =>
@@ -168,17 +179,11 @@ export function listedRecord<M extends ListedType>(
 /** The name of a query for a type, or of the operation or tool for a query. */
 export const lowerFirst = (name: string) => `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
 
-/** Fields of the viewer. The only user that can be read is the viewer, so they are fields of `User` as well. */
-export const ofViewer = {
-  lists: new Map<string, ReturnType<typeof listField<unknown>>>(),
-  fields: new Map<string, Parameters<typeof addViewerField>[1]>(),
-};
-
-/** Adds a list of the viewer's records to `Query` and `User`. */
+/** Adds a list of the viewer's records to `Query`, and to `User`: the only user that can be read is the viewer. */
 export function addViewerList(...[name, ...given]: [string, ...Parameters<typeof listField<unknown>>]): void {
   const list = listField(...given);
   builder.queryField(name, (t) => t.connection(...list));
-  if (name !== 'users') ofViewer.lists.set(name, list);
+  if (name !== 'users') builder.objectField(typeOf('User'), name, (t) => t.connection(...list));
 }
 
 /** Adds a field for a record of the viewer's to `Query` and `User`. */
@@ -187,16 +192,16 @@ export function addViewerField(
   options: ReturnType<typeof findNewest> & { readonly description: string },
 ): void {
   builder.queryField(name, (t) => t.field(options));
-  ofViewer.fields.set(name, options);
+  builder.objectField(typeOf('User'), name, (t) => t.field(options));
 }
 
 /** A connection of the records that a relation joins to the parent, as the arguments of `t.connection`. */
 export const listBelow = <P extends RecordType>(
-  parent: RecordRef<P>,
+  parent: P,
   relation: RelationOf<P>,
-  type: RecordRef<ListedType>,
+  model: ListedType,
   description: string,
-) => listField(type.modelName, type, description, relatedList(parent.modelName, relation, type.modelName));
+) => listField(model, typeOf(model), description, relatedList(parent, relation, model));
 
 /** A connection with its resolver. */
 function listField<Parent>(
@@ -258,30 +263,29 @@ const findByDatabaseId =
 const byId = { variant: 'one', rows: () => ({ where: { id: slots.id } }) };
 
 /** The viewer's record that meets a condition, null if there is none. At most one record may meet it. */
-export const findVisible = (type: RecordRef<ListedType>, condition: (viewer: ViewerRef) => object) =>
-  findFirst(type, () => ({ where: condition(currentViewer) }));
+export const findVisible = (model: ListedType, condition: (viewer: ViewerRef) => object) =>
+  findFirst(model, () => ({ where: condition(currentViewer) }));
 
 /** The first record of a list in its default order. */
-export const findNewest = (type: RecordRef<ListedType>) =>
-  findFirst(type, () => ({ orderBy: orderBy(defaultOrder(type.modelName)) }));
+export const findNewest = (model: ListedType) =>
+  findFirst(model, () => ({ orderBy: orderBy(defaultOrder(model)) }));
 
 /** The first of some rows. It does not depend on the parent, so an operation reads it once for all parents. */
-const findFirst = (type: RecordRef<ListedType>, rows: RowQuery['rows']) =>
+const findFirst = (model: ListedType, rows: RowQuery['rows']) =>
   ({
-    type,
+    type: typeOf(model),
     nullable: true,
     extensions: needing({}),
     resolve: (_parent: unknown, _args: unknown, context: Context, info: GraphQLResolveInfo) =>
       context.loaders.once(placeOf(info), () =>
-        readRow(type.modelName, { variant: 'first', rows }, { context, info }),
+        readRow(model, { variant: 'first', rows }, { context, info }),
       ),
   }) as const;
 
 /** A to-one link, by the column that holds the id of the record: null if the viewer may not see the record. */
-export function toOne<M extends ListedType, Column extends string>(type: RecordRef<M>, column: Column) {
-  const model = type.modelName;
+export function toOne<M extends ListedType, Column extends string>(model: M, column: Column) {
   return {
-    type,
+    type: typeOf(model),
     nullable: true,
     extensions: needing({ columns: [column], filter: { link: model, by: column } }),
     resolve: async (
@@ -302,9 +306,9 @@ export function toOne<M extends ListedType, Column extends string>(type: RecordR
 }
 
 /** The rows of a relation that are part of a record. They are read together with the record. */
-export function children<M extends RecordType>(type: RecordRef<M>, relation: string, orderBy: object) {
+export function children<M extends RecordType>(model: M, relation: string, orderBy: object) {
   return {
-    type: [type] as [typeof type],
+    type: [typeOf(model)] as [ReturnType<typeof typeOf<M>>],
     extensions: { ...needing({ rows: { relation, query: { orderBy } } }), ...readsProperty(relation) },
     // Because of `needs`, the rows were read with the parent. The type of a row has its columns only.
     resolve: (parent: object) => (parent as Record<string, Row<M>[]>)[relation] ?? missing(relation),
@@ -414,8 +418,6 @@ function relatedList<P extends RecordType, M extends ListedType>(
     },
   };
 }
-
-const needing = (needs: FieldRequirements) => ({ needs });
 
 function missing(relation: string): never {
   throw new Error(`a row was read without its ${relation}`);

@@ -5,35 +5,21 @@
 
 import { EnumRef } from '@pothos/core';
 import type { Viewer } from '../auth/viewer.ts';
-import {
-  fieldOf,
-  type ListedType,
-  linkBy,
-  listedTypes,
-  type ViewerRef,
-  visibleTo,
-} from '../database/models.ts';
+import { fieldOf, linkBy } from '../database/dataModel.ts';
+import { type ListedType, listedTypes, visibleTo } from '../database/models.ts';
+import { isText } from '../database/reader/statement.ts';
 import { argumentError } from '../errors.ts';
 import { builder } from './builder.ts';
 import {
   defaultOrder,
   fingerprintOf,
-  isText,
   type Order,
   type OrderKey,
   orderKey,
   type PageArguments,
 } from './loading/pagination.ts';
-import type { FieldRequirements } from './loading/rows.ts';
-
-/** What a field of a filter means in the database. */
-export type FilterTarget =
-  /** A column, or the first of several columns that has a value. */
-  | { readonly columns: readonly [string, ...string[]] }
-  /** Whether a condition holds. The condition must never be null in SQL. */
-  | { readonly condition: (viewer: ViewerRef) => object }
-  /** A linked record, by the column that holds its id. */
-  | { readonly link: ListedType; readonly by: string };
+import type { ListFilter } from './loading/rows.ts';
+import { type FilterTarget, needsIn } from './requirements.ts';
 
 /** A field by which a list can be filtered. */
 interface FilterField {
@@ -97,13 +83,8 @@ function ownFields(type: string): FilterField[] {
   );
 }
 
-function targetOf({
-  pothosExposedField,
-  needs,
-}: Readonly<Record<string, unknown>>): FilterTarget | undefined {
-  if (typeof pothosExposedField === 'string') return { columns: [pothosExposedField] };
-  // Only `fields.ts` and the files in `types` write this extension.
-  const filter = (needs as FieldRequirements | undefined)?.filter;
+function targetOf(extensions: Readonly<Record<string, unknown>>): FilterTarget | undefined {
+  const filter = needsIn(extensions)?.filter;
   // The viewer sees no other user than themselves, so a filter by a user would be pointless.
   return filter && 'link' in filter && filter.link === 'User' ? undefined : filter;
 }
@@ -143,13 +124,6 @@ interface OrderInput {
 export interface ListArguments extends PageArguments {
   readonly where?: FilterInput | null | undefined;
   readonly orderBy?: readonly OrderInput[] | null | undefined;
-}
-
-export interface ListFilter {
-  /** Undefined if all rows meet the filter. */
-  readonly condition: object | undefined;
-  /** The filter as text. Equal filters have the same: graphql-js makes inputs with their fields in the order of the schema. */
-  readonly key: string;
 }
 
 /**

@@ -14,7 +14,8 @@ import { builder } from './builder.ts';
 import { type Context, placeOf } from './context.ts';
 import { lowerFirst, nullOnlyWithError, toOne } from './fields.ts';
 import { type FilterInput, filterRef, readFilter } from './filter.ts';
-import { type RecordRef, selectFor } from './loading/rows.ts';
+import { selectFor } from './loading/rows.ts';
+import { showing } from './requirements.ts';
 
 /** The limit of groups. The default suffices for a year by day. */
 export const groupLimit = { default: 366, highest: 1_000 } as const;
@@ -57,7 +58,7 @@ type Key = ({ readonly columns: readonly string[] } | { readonly partColumn: str
   /** The field for the record whose id it is. */
   readonly link?: {
     readonly name: string;
-    type(): RecordRef<ListedType>;
+    readonly model: ListedType;
     readonly description: string;
   };
 };
@@ -285,6 +286,9 @@ const StatsPeriod = builder.objectRef<StatsPeriod>('StatsPeriod').implement({
   }),
 });
 
+/** Options of a field that shows a value of its row by its own name. */
+const shown = (name: string, description: string) => ({ description, extensions: showing(name) });
+
 /** The arguments that all statistics have in common. */
 const statsArguments = builder.args((t) => ({
   timeZone: t.string({
@@ -329,28 +333,34 @@ export function addStatistics(options: Subject) {
     description: 'The figures of a group of sessions. Keys that the sessions were not grouped by are null.',
     interfaces,
     fields: (t) => ({
-      period: t.expose('period', { type: StatsPeriod, nullable: true, description: descriptions.period }),
+      period: t.expose('period', {
+        type: StatsPeriod,
+        nullable: true,
+        ...shown('period', descriptions.period),
+      }),
     }),
   });
   for (const [name, { type, description, link }] of Object.entries(options.keys))
     builder.objectFields(group, (t) => ({
-      [name]: t.expose(name, { type, nullable: true, description }),
+      [name]: t.expose(name, { type, nullable: true, ...shown(name, description) }),
       ...(link && {
         [link.name]: t.field({
           description: link.description,
-          ...toOne<ListedType, string>(link.type(), name),
+          ...toOne<ListedType, string>(link.model, name),
         }),
       }),
     }));
   const statistics = builder.objectRef<Statistics>(`${model}Stats`).implement({
     description: `Statistics of ${noun}.`,
     fields: (t) => ({
-      timeZone: t.exposeString('timeZone', { description: 'The time zone by whose clocks periods begin.' }),
-      total: t.expose('total', { type: total, description: descriptions.total }),
+      timeZone: t.exposeString('timeZone', shown('timeZone', 'The time zone by whose clocks periods begin.')),
+      total: t.expose('total', { type: total, ...shown('total', descriptions.total) }),
       groups: t.expose('groups', {
         type: [group],
-        description:
+        ...shown(
+          'groups',
           'The groups, none without `by`: from the first period to the last, and then by the other keys in ascending order.',
+        ),
       }),
     }),
   });
@@ -364,9 +374,10 @@ const addFigures = ({ model, figures, descriptions }: Subject) =>
     fields: (t) =>
       Object.fromEntries(
         Object.entries(figures).map(([name, { does, description }]) => {
-          if (does === 'count') return [name, t.exposeInt(name, { description })];
+          const options = shown(name, description);
+          if (does === 'count') return [name, t.exposeInt(name, options)];
           const type = does === 'first' || does === 'last' ? 'DateTime' : 'Float';
-          return [name, t.expose(name, { type, nullable: true, description })];
+          return [name, t.expose(name, { type, nullable: true, ...options })];
         }),
       ),
   });

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
 import { hostPortText, serverOf } from '../database/connection.ts';
-import { isEverywhere } from '../http/port.ts';
+import { isEverywhere } from '../http/hostName.ts';
 import { hasGraphiql, hasReferences } from '../pages/links.ts';
 
 export interface Banner {

@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Replicas } from '../database/replicas.ts';
+import { loadPlugins } from '../graphql/otherPlugins.ts';
 import type { Timeouts } from '../http/connections.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { MirrorService } from '../mirror/service.ts';
@@ -37,14 +38,16 @@ export interface ServerOptions {
   replicas?: Replicas | undefined;
 }
 
-/** Loads what the settings ask for: the schema of a subgraph for `/graphql`, and the tools at `/mcp`. */
+/** Loads what the settings ask for: the schema of a subgraph for `/graphql`, plugins of others, and the tools at `/mcp`. */
 export async function loadOptionalFeatures({
   FEDERATION,
   INTROSPECTION,
   MCP,
-}: Pick<Config, 'FEDERATION' | 'INTROSPECTION' | 'MCP'>) {
+  YOGA_PLUGINS,
+}: Pick<Config, 'FEDERATION' | 'INTROSPECTION' | 'MCP' | 'YOGA_PLUGINS'>) {
   const federation = FEDERATION === 'on' ? await import('../schema/federation/subgraph.ts') : undefined;
   return {
+    plugins: await loadPlugins(YOGA_PLUGINS),
     schema: federation?.createSubgraph(INTROSPECTION === 'on'),
     createMcp: MCP === 'off' ? undefined : (await import('../mcp/mcp.ts')).createMcp,
   };

@@ -12,19 +12,20 @@ import {
   type Viewer,
   type Viewers,
 } from '../auth/viewer.ts';
+import { createWatchViewer } from '../auth/watchViewer.ts';
 import { createClients } from '../database/clients.ts';
 import { createTurns, type RunInTurn, type Turns, withRunner } from '../database/turns.ts';
 import type { TokenProblem } from '../errors.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
-import { createWatchViewer } from '../graphql/subscribe.ts';
-import { createUserQuota } from '../graphql/userQuota.ts';
+import { addressOf } from '../http/clientAddress.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Deadlines, Exchange } from '../http/exchange.ts';
-import { addressOf, createRateLimits } from '../http/rateLimit.ts';
+import { createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isFromLoopback, isMisaddressed, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
+import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createProxy } from '../proxy/proxy.ts';
@@ -352,6 +353,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, turns: Turns, 
       isValid,
       hasEnded,
       schema: options.additions?.schema,
+      plugins: options.additions?.plugins,
     }),
     /** REST in front of an upstream. The response cache has the other half of the memory, for GraphQL. */
     proxy:

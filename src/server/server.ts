@@ -23,7 +23,7 @@ import {
   type Outcome,
   openExchange,
 } from '../http/exchange.ts';
-import { formFor, send, sendStream } from '../http/response.ts';
+import { formFor, send, sendStream } from '../http/send.ts';
 import { longestActivation } from '../mirror/activation.ts';
 import { createRequestLog } from '../telemetry/log.ts';
 import type { ServerOptions } from './options.ts';

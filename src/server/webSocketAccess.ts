@@ -15,7 +15,8 @@ import {
   openMessage,
 } from '../http/exchange.ts';
 import { isMisaddressed } from '../http/request.ts';
-import { type HttpResponse, isResponse, type StreamedResponse, send } from '../http/response.ts';
+import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
+import { send } from '../http/send.ts';
 import type { ServerOptions } from './options.ts';
 import type { Pipeline } from './pipeline.ts';
 

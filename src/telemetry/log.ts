@@ -5,7 +5,6 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { writeSync } from 'node:fs';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { requestSpans, statementSpans } from '../channels.ts';
 import { systemCodeOf } from '../errors.ts';
@@ -32,43 +31,43 @@ const flushDelay = 100;
 /** How many characters may wait for a slow reader or a full disk. Further lines are dropped. */
 const mostWaiting = 1024 * 1024;
 
-/**
- * Lines are written in blocks: a write for each, or pino's own destination, would cost a cached response more than a tenth
- * of its processor time.
- */
+/** Lines are written in blocks: a write for each would cost a cached response more than a tenth of its processor time. */
 function openBlocks(): DestinationStream {
-  // The first use of `process.stderr` makes a pipe non-blocking. Its own `write` stops for good once a disk was full.
+  // The first use of `process.stderr` makes a pipe non-blocking.
   const { fd } = process.stderr;
-  let waiting = '';
-  let isBehind = false;
-  let timer: NodeJS.Timeout | undefined;
-  function flush(): void {
-    clearTimeout(timer);
-    timer = undefined;
-    waiting = writeTo(fd, waiting);
-    isBehind = waiting !== '';
-    if (isBehind) timer = setTimeout(flush, flushDelay).unref();
-  }
-  process.on('exit', flush);
+  const blocks = pino.destination({
+    fd,
+    sync: true,
+    minLength: blockSize / 2,
+    maxWrite: blockSize,
+    maxLength: mostWaiting,
+    // A slow reader must not stop the process: the next flush tries again.
+    retryEAGAIN: () => false,
+  });
+  // Not `periodicFlush`, which wakes an idle process as well.
+  let isDue = false;
+  const flushLater = () => {
+    if (isDue) return;
+    isDue = true;
+    setTimeout(() => {
+      isDue = false;
+      blocks.flush();
+    }, flushDelay).unref();
+  };
+  blocks.on('error', flushLater);
+  process.on('exit', () => {
+    try {
+      blocks.flushSync();
+    } catch {
+      // The reader is too slow, or gone.
+    }
+  });
   return {
     write(line) {
-      if (!isBehind && waiting.length + line.length > blockSize) flush();
-      if (waiting.length > mostWaiting) return;
-      waiting += line;
-      timer ??= setTimeout(flush, flushDelay).unref();
+      blocks.write(line);
+      flushLater();
     },
   };
-}
-
-/** Returns the rest that could not be written. */
-function writeTo(file: number, text: string): string {
-  const bytes = Buffer.from(text);
-  try {
-    return bytes.subarray(writeSync(file, bytes)).toString();
-  } catch (error) {
-    // The pipe has no reader any more.
-    return systemCodeOf(error) === 'EPIPE' ? '' : text;
-  }
 }
 
 /** A line for each entry, with the stack of an error below it. Loaded only where there is a terminal. */
@@ -117,31 +116,26 @@ export function describeError(error: unknown, depth = 0): Record<string, unknown
 /** Text in quotes. It is a value, unless the word before says that it is the name of something in the database. */
 const quoted = /(\b(?:relation|table|column|constraint|index|type|enum|function) "[^"]*")|["'].*["']/gs;
 
-/** The levels of these lines, as pino numbers them. */
-const info = 30;
-const warn = 40;
-
-/**
- * Makes a function that logs a request that is over, in one line. It composes the line itself, in pino's format: pino's
- * serialisation of each value would cost a cached response more than a tenth of its processor time.
- */
+/** Makes a function that logs a request that is over. */
 export function createRequestLog(logger: Logger): (outcome: Outcome) => void {
-  // pino exports the symbols of its destination and of the fields that each line has, but no types for them.
-  const destination = Reflect.get(logger, pino.symbols.streamSym) as DestinationStream;
-  const ownFields = Reflect.get(logger, pino.symbols.chindingsSym) as string;
   const tellsCache = logger.isLevelEnabled('debug');
   return ({ exchange, status, duration }) => {
-    const level = status !== undefined && status >= 500 ? warn : info;
-    if (level < logger.levelVal) return;
     const { id, request, endpoint, operation, transport, errorCode, cache } = exchange;
-    let line = `{"level":${level},"time":${Date.now()}${ownFields},"request":${JSON.stringify(id)},"endpoint":"${endpoint}","method":"${request.method ?? ''}"`;
-    if (transport !== undefined) line += `,"transport":"${transport}"`;
-    if (operation !== undefined) line += `,"operation":${JSON.stringify(operation)}`;
-    if (status !== undefined) line += `,"status":${status}`;
-    if (errorCode !== undefined) line += `,"code":${JSON.stringify(errorCode)}`;
-    line += `,"ms":${inMilliseconds(duration)}`;
-    if (cache !== undefined && tellsCache) line += `,"cache":"${cache}"`;
-    destination.write(`${line},"msg":"${status === undefined ? 'client left' : 'responded'}"}\n`);
+    const level = status !== undefined && status >= 500 ? 'warn' : 'info';
+    logger[level](
+      {
+        request: id,
+        endpoint,
+        method: request.method,
+        transport,
+        operation,
+        status,
+        code: errorCode,
+        ms: inMilliseconds(duration),
+        cache: tellsCache ? cache : undefined,
+      },
+      status === undefined ? 'client left' : 'responded',
+    );
   };
 }
 

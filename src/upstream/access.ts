@@ -1,7 +1,8 @@
-/** The types by which the proxy reaches the accounts of viewers upstream. */
+/** The types by which the proxy reaches the accounts of viewers upstream: accounts, requests and responses. */
 
 import type { Viewer } from '../auth/viewer.ts';
 import type { ErrorCode } from '../errors.ts';
+import type { HttpResponse } from '../http/response.ts';
 import type { Budget } from './budget.ts';
 
 /** Access of one viewer to the account upstream. */
@@ -40,4 +41,30 @@ export interface UpstreamAccounts {
   readonly unreachable: { readonly code: ErrorCode; readonly message: string };
   /** Calls the listener with the id of an account after each write of a client through this process. */
   onWrite(listener: (accountId: number) => void): void;
+}
+
+/** Headers of a request or a response, by their names in lower case. */
+export type Headers = Readonly<Record<string, string>>;
+
+/** A request as the upstream gets it. */
+export interface UpstreamRequest {
+  readonly method: string;
+  /** The base URL of the upstream. */
+  readonly url: URL;
+  /** The path and the query as the client has sent them, below the path of the base URL. */
+  readonly path: string;
+  /** Without `Authorization`. */
+  readonly headers: Headers;
+  readonly body: Buffer;
+}
+
+/** A response of the upstream, with the headers that concern the client; or the gateway's own error if there is none. */
+export interface UpstreamResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Buffer;
+  /** The gateway's own error response, if the upstream gave none. */
+  readonly error?: HttpResponse;
+  /** Whether the upstream may have got the request. */
+  readonly wasSent: boolean;
 }

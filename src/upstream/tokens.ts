@@ -5,7 +5,7 @@
 
 import { LRUCache } from 'lru-cache';
 import pLimit, { type LimitFunction } from 'p-limit';
-import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { digestOf } from '../auth/tokens.ts';
 import { tokenIn, type Viewer } from '../auth/viewer.ts';
 import { resultWithin } from '../database/waiting.ts';

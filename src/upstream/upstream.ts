@@ -215,7 +215,8 @@ function exhausted(call: Call, why: string, wait: number, status?: number): Upst
 }
 
 /** Whether a later attempt may succeed: the upstream is overloaded, too slow or broken. */
-const isBusy = ({ status }: Response) => status === 429 || status === 408 || status >= 500;
+export const isBusy = ({ status }: Pick<Response, 'status'>) =>
+  status === 429 || status === 408 || status >= 500;
 
 /** @throws {UpstreamError} of the class for the meaning of a response without data. */
 function dataOf(call: Call, response: Response, text: string, quote: Quote): unknown {

@@ -5,8 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { addressOf } from '../../src/http/clientAddress.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { addressOf, createRateLimits } from '../../src/http/rateLimit.ts';
+import { createRateLimits } from '../../src/http/rateLimit.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,

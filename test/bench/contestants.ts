@@ -11,7 +11,7 @@ export interface Contestant {
   readonly command: Command;
 }
 
-export const root = fileURLToPath(new URL('../../../../', import.meta.url));
+export const root = fileURLToPath(new URL('../../../../../', import.meta.url));
 
 /** Dovetail as its users start it, but by default without cached responses, which the other contestants do not have. */
 export function dovetail({ cachesResponses = false } = {}): Command {
@@ -63,5 +63,6 @@ export function listContestants(): readonly Contestant[] {
       endpoint: 'graphql',
       command: program('mercurius'),
     },
+    { name: 'yoga', title: 'Yoga, Pothos, Prisma', endpoint: 'graphql', command: program('yoga') },
   ];
 }

@@ -37,7 +37,7 @@ export async function startDatabase(): Promise<BenchDatabase> {
     url,
     query: async (sql, values) => (await pool.query(sql, values)).rows,
     async load(file) {
-      await pool.query(await readFile(new URL(`../../${file}`, import.meta.url), 'utf8'));
+      await pool.query(await readFile(new URL(`../../../${file}`, import.meta.url), 'utf8'));
       await pool.query('VACUUM ANALYZE');
     },
     async close() {

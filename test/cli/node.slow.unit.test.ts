@@ -20,15 +20,15 @@ function runOn(version: string, file = resolve(command)) {
   return { status, stdout, stderr };
 }
 
-it.each(['18.20.8', '20.18.3', '21.7.3', '22.11.9', '23.11.1'])(
+it.each(['18.20.8', '20.18.3', '21.7.3', '22.12.0', '23.11.1'])(
   'on Node %s, which is too old, the tool names the versions that it needs',
   (version) => {
-    const stderr = `Dovetail needs Node 20.19, 22.12, 24 or later, but this is Node ${version}.\n`;
+    const stderr = `Dovetail needs Node 20.19, 22.13, 24 or later, but this is Node ${version}.\n`;
     expect(runOn(version)).toEqual({ status: 1, stdout: '', stderr });
   },
 );
 
-it.each(['20.19.0', '22.12.0', '24.0.0', '100.1.0'])('the tool runs on Node %s', (version) => {
+it.each(['20.19.0', '22.13.0', '24.0.0', '100.1.0'])('the tool runs on Node %s', (version) => {
   expect(runOn(version)).toMatchObject({ status: 0, stderr: '' });
 });
 

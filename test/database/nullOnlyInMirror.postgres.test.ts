@@ -3,7 +3,7 @@
 import { isObjectType } from 'graphql';
 import { afterAll, describe, expect, it } from 'vitest';
 import { descriptionIfNullOnlyInMirror } from '../../src/schema/fields.ts';
-import { needsOf } from '../../src/schema/loading/rows.ts';
+import { needsOf } from '../../src/schema/requirements.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openTestDatabase } from '../support/gateway.ts';

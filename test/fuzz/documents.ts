@@ -27,19 +27,15 @@ import {
   TypeMetaFieldDef,
 } from 'graphql';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
-import { drawGlobalId, drawValue, literalOf, type Names, Tape } from './requests.ts';
-
-/** The parameters of a GraphQL request over HTTP, without the document. */
-export interface DrawnRequest {
-  readonly operationName: string | undefined;
-  readonly variables: Readonly<Record<string, unknown>> | undefined;
-}
-
-export interface DrawnDocument {
-  readonly text: string;
-  /** Several requests with the same document: one must not affect the result of the next. */
-  readonly requests: readonly DrawnRequest[];
-}
+import {
+  type DrawnDocument,
+  type DrawnRequest,
+  drawGlobalId,
+  drawValue,
+  literalOf,
+  type Names,
+  Tape,
+} from './requests.ts';
 
 interface Variable {
   readonly name: string;

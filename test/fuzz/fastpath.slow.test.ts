@@ -25,16 +25,16 @@ import {
 } from 'graphql';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
-import { errorForClient } from '../../src/errors.ts';
-import { noOperation } from '../../src/graphql/execution.ts';
+import { clientErrorOf, hiddenIn } from '../../src/errors.ts';
+import { noOperation } from '../../src/graphql/documents.ts';
 import { executions, nameArguments } from '../../src/schema/compile.ts';
 import { createSubgraph } from '../../src/schema/federation/subgraph.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
-import { type DrawnDocument, type DrawnRequest, drawDocument } from './documents.ts';
+import { drawDocument } from './documents.ts';
 import { plainContext } from './plainContext.ts';
-import { type Names, namesOf } from './requests.ts';
+import { type DrawnDocument, type DrawnRequest, type Names, namesOf } from './requests.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
@@ -149,8 +149,11 @@ async function expected(
   nameArguments(parsed, errors);
   const hidden: unknown[] = [];
   const clientErrors = errors?.map((error) => {
-    const { extensions, ...others } = errorForClient(error, (cause) => hidden.push(cause));
-    return { ...others, extensions };
+    const shown = clientErrorOf(error);
+    const cause = hiddenIn(shown);
+    if (cause !== undefined) hidden.push(cause);
+    const { http: _, ...extensions } = shown.extensions;
+    return { ...shown.toJSON(), extensions };
   });
   if (hidden.length > 0) throw hidden[0];
   // The gateway sends JSON, which leaves out values that are undefined.

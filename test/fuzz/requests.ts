@@ -16,7 +16,18 @@ import { recordTypes } from '../../src/database/models.ts';
 import { routes } from '../../src/rest/routes.ts';
 import type { Account } from '../support/accounts.ts';
 import { graphqlOnce, type TestGateway } from '../support/gateway.ts';
-import type { DrawnDocument } from './documents.ts';
+
+/** The parameters of a GraphQL request over HTTP, without the document. */
+export interface DrawnRequest {
+  readonly operationName: string | undefined;
+  readonly variables: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface DrawnDocument {
+  readonly text: string;
+  /** Several requests with the same document: one must not affect the result of the next. */
+  readonly requests: readonly DrawnRequest[];
+}
 
 export interface FuzzRequest {
   /** The account whose token is sent. */

@@ -130,13 +130,13 @@ describe('a batch', () => {
       { ...viewer, variables: { a: JSON.parse(`${'['.repeat(1_000)}${']'.repeat(1_000)}`) } },
       viewer,
     ]);
-    const noObject = error('A request must be an object with a query, in JSON');
+    const noObject = (type: string) => error(`Expected params to be an object but given ${type}.`);
     expect(status).toBe(200);
     expect(body).toEqual([
       error('A subscription cannot be part of a batch; send it in a request of its own'),
-      noObject,
-      noObject,
-      noObject,
+      noObject('number'),
+      noObject('null'),
+      noObject('array'),
       error('The variables are nested too deeply'),
       isAlice,
     ]);

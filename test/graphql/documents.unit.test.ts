@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
-import { createDocuments } from '../../src/graphql/execution.ts';
+import { createDocuments } from '../../src/graphql/documents.ts';
 
 const viewer = '{ viewer { username } }';
 

@@ -122,10 +122,18 @@ describe('POST', () => {
   });
 
   it.each<[what: string, odd: object, message: string]>([
-    ['an unknown parameter', { unknown: 1 }, 'There is no parameter "unknown"'],
+    ['an unknown parameter', { unknown: 1 }, 'Unexpected parameter "unknown" in the request body.'],
     ['an operationName that is not a string', { operationName: 1 }, 'operationName must be a string'],
-    ['variables that are a list', { variables: [] }, 'variables must be an object'],
-    ['extensions that are a number', { extensions: 1 }, 'extensions must be an object'],
+    [
+      'variables that are a list',
+      { variables: [] },
+      'Expected "variables" param to be empty or an object, but given array.',
+    ],
+    [
+      'extensions that are a number',
+      { extensions: 1 },
+      'Expected "extensions" param to be empty or an object, but given number.',
+    ],
     ['a query that is not a string', { query: 1 }, 'query must be a string'],
   ])(
     'rejects %s each time it is repeated, also with a query whose response is cached',

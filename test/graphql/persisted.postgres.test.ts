@@ -10,12 +10,9 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { SetupError } from '../../src/errors.ts';
-import { createDocuments } from '../../src/graphql/execution.ts';
-import {
-  createPersistedOperations,
-  loadPersistedOperations,
-  openPersistedFile,
-} from '../../src/graphql/persisted.ts';
+import { createDocuments } from '../../src/graphql/documents.ts';
+import { createPersistedOperations } from '../../src/graphql/persisted.ts';
+import { loadPersistedOperations, openPersistedFile } from '../../src/graphql/persistedFile.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { addressOf } from '../../src/http/clientAddress.ts';
 import { timeouts, watchConnections } from '../../src/http/connections.ts';
-import { addressOf } from '../../src/http/rateLimit.ts';
 
 let server: Server;
 let requested: Promise<[IncomingMessage]>;

@@ -3,12 +3,12 @@ import { describe, expect, it, vi } from 'vitest';
 import type { Endpoint, Exchange } from '../../src/http/exchange.ts';
 import {
   type Forms,
-  formFor,
   type HttpResponse,
   jsonResponse,
   revalidated,
   textResponse,
 } from '../../src/http/response.ts';
+import { formFor } from '../../src/http/send.ts';
 import { decoded } from '../support/decoded.ts';
 
 /** The parts of an exchange that are used. */

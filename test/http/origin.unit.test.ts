@@ -1,7 +1,7 @@
 /** Where servers are reached. */
 
 import { expect, it } from 'vitest';
-import { isEverywhere, originOf } from '../../src/http/port.ts';
+import { isEverywhere, originOf } from '../../src/http/hostName.ts';
 
 it.each([
   ['127.0.0.1', 'http://127.0.0.1:4000', false],

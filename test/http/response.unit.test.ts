@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { type HttpResponse, jsonResponse, revalidated, send, textResponse } from '../../src/http/response.ts';
+import { type HttpResponse, jsonResponse, revalidated, textResponse } from '../../src/http/response.ts';
+import { send } from '../../src/http/send.ts';
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
 
 it.each([

@@ -3,8 +3,9 @@
 import { describe, expect, it } from 'vitest';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { formFor, type HttpResponse, jsonResponse } from '../../src/http/response.ts';
+import { type HttpResponse, jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
+import { formFor } from '../../src/http/send.ts';
 import type { Computed } from '../../src/http/task.ts';
 import { stopClock } from '../support/clock.ts';
 import { createFakeFeed } from '../support/feed.ts';

@@ -3,14 +3,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { inTransaction } from '../../src/database/transaction.ts';
+import { inTransaction, type Transaction } from '../../src/database/transaction.ts';
 import { createSignal } from '../../src/database/waiting.ts';
 import { identifyByUsersMe } from '../../src/mirror/account.ts';
 import { createDetailsOnDemand } from '../../src/mirror/details.ts';
 import { whileLeased } from '../../src/mirror/lease.ts';
 import { createFreshnessStore, storeRead } from '../../src/mirror/storedFreshness.ts';
 import { type AccountRuns, createRuns } from '../../src/mirror/sync.ts';
-import type { Transaction } from '../../src/mirror/writer.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import { Unauthorized, Unavailable, type Upstream, UpstreamRejection } from '../../src/upstream/upstream.ts';
 import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';

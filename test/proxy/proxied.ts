@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from 'node:net';
 import { vi } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
-import { send } from '../../src/http/response.ts';
+import { send } from '../../src/http/send.ts';
 import { createProxy, type ProxyOptions } from '../../src/proxy/proxy.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import { openExchanges } from '../support/exchanges.ts';

@@ -2,8 +2,9 @@
 
 import { randomBytes } from 'node:crypto';
 import { digestOf } from '../../src/auth/tokens.ts';
+import { hasField } from '../../src/database/dataModel.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
-import { hasField, type ListedType, listedTypes } from '../../src/database/models.ts';
+import { type ListedType, listedTypes } from '../../src/database/models.ts';
 
 export interface Account {
   readonly userId: number;

@@ -1,39 +1,34 @@
-/** Prepares operations as the gateway does, without a gateway. */
+/** Checks operations as the gateway does, without a gateway. */
 
+import { GraphQLError } from 'graphql';
 import { readConfig } from '../../src/config/config.ts';
-import {
-  createDocuments,
-  createExecution,
-  type Operation,
-  type Rejected,
-} from '../../src/graphql/execution.ts';
-import { createPersistedOperations } from '../../src/graphql/persisted.ts';
+import { createDocuments, noOperation } from '../../src/graphql/documents.ts';
+import { measure, tooComplex } from '../../src/graphql/plugins/complexity.ts';
 
 interface Asked {
   readonly operationName?: string;
   readonly variables?: Readonly<Record<string, unknown>>;
 }
 
-/** A function that prepares the operation of a document by the given settings. */
-export function preparing(
-  settings: Record<string, string> = {},
-): (query: string, asked?: Asked) => Operation | Rejected {
+/** The complexity of an operation, or the errors for which it is not executed. */
+type Checked = { readonly complexity: number } | { readonly errors: readonly GraphQLError[] };
+
+/** A function that checks the operation of a document by the given settings. */
+export function preparing(settings: Record<string, string> = {}): (query: string, asked?: Asked) => Checked {
   const config = readConfig(settings);
   const documents = createDocuments(config);
-  const persisted = createPersistedOperations({ config, file: { operations: new Map() } });
-  const { prepare } = createExecution(config, documents, persisted);
-  return (query, { operationName, variables = {} } = {}) =>
-    prepare(
-      { query, operationName, variables, extensions: undefined },
-      {
-        viewer: { id: 1, tokenId: 1, scope: 'manage' },
-        authorization: undefined,
-        hasExpiredToken: false,
-        mayWrite: true,
-      },
-    );
+  const failed = (message: string) => ({ errors: [new GraphQLError(message)] });
+  return (query, { operationName, variables } = {}) => {
+    const document = documents.read(query);
+    if ('errors' in document) return document;
+    const operation = document.operation(operationName);
+    if (!operation) return failed(noOperation(document.document, operationName));
+    const measured = measure(documents, { document, operation }, variables);
+    if ('errors' in measured || measured.complexity <= config.MAX_COMPLEXITY) return measured;
+    return failed(tooComplex('operation', measured.complexity, config.MAX_COMPLEXITY));
+  };
 }
 
 /** The messages of the errors for which an operation is not executed; none if it may be. */
-export const messagesOf = (prepared: Operation | Rejected): string[] =>
-  'errors' in prepared ? prepared.errors.map(({ message }) => message) : [];
+export const messagesOf = (checked: Checked): string[] =>
+  'errors' in checked ? checked.errors.map(({ message }) => message) : [];

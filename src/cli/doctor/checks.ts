@@ -48,8 +48,8 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
 
 /** Whether the persisted operations that the settings name can be used. */
 async function checkPersisted(config: Config): Promise<Found> {
-  const { createDocuments } = await import('../../graphql/execution.ts');
-  const { loadPersistedOperations } = await import('../../graphql/persisted.ts');
+  const { createDocuments } = await import('../../graphql/documents.ts');
+  const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
   const { loadOptionalFeatures } = await import('../../server/options.ts');
   const { schema } = await loadOptionalFeatures(config);
   loadPersistedOperations(config, createDocuments(config, schema));

@@ -9,6 +9,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
 import { errorText } from '../../errors.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
 import { abortReason, createSharedRuns, createSignal, pause, resultWithin } from '../waiting.ts';
@@ -60,7 +61,7 @@ export function changesOf(payload: string): Change[] {
 }
 
 /** The interval between heartbeats, in milliseconds. */
-export const heartbeat = 2_000;
+export const heartbeatInterval = 2_000;
 /** How long, in milliseconds, a heartbeat may take to arrive once it is announced. */
 const longestDelivery = 2_000;
 /** The shortest time, in milliseconds, between two heartbeats that requests wait for: each is a write. */
@@ -70,7 +71,7 @@ const shortestGap = 5;
 const pauseAfterFailure = 500;
 
 /** How long, in milliseconds, a start waits for announcements: the time of two heartbeats, each sent and delivered. */
-const longestStart = 4 * heartbeat;
+const longestStart = 4 * heartbeatInterval;
 
 /** How the payload of a heartbeat begins. It announces no change. */
 export const heartbeatPrefix = 'heartbeat ';
@@ -87,6 +88,9 @@ interface FeedConnection {
   /** Announces something by the same mode as writes do. */
   announce(payload: string): Promise<unknown>;
 }
+
+/** Runs a statement on the server that a feed listens to, and returns its rows. */
+export type Ask = <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
 
 /** Called with each new reason why announcements do not arrive, and with undefined when they arrive again. */
 export type FeedReport = (problem: string | undefined) => void;
@@ -130,7 +134,7 @@ export async function keepListening(
         audience.set(true, connection.kind);
         note(undefined);
         tried.settle();
-      } while (await pause(heartbeat, signal));
+      } while (await pause(heartbeatInterval, signal));
       return abortReason(signal) ?? 'they do not arrive';
     } catch (error) {
       return abortReason(signal) ?? errorText(error);

@@ -11,7 +11,7 @@ import type pg from 'pg';
 import { LogicalReplicationService, type Pgoutput, PgoutputPlugin } from 'pg-logical-replication';
 import { longestConnecting } from '../session.ts';
 import { pause } from '../waiting.ts';
-import type { Ask } from './notify.ts';
+import type { Ask } from './changeFeed.ts';
 
 /** The prefix of the gateway's messages, and the publication that `pgoutput` needs, which has no table. */
 const name = 'dovetail';

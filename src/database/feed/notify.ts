@@ -17,10 +17,11 @@ import {
   sharesSession,
 } from '../session.ts';
 import {
+  type Ask,
   type ChangeFeed,
   type FeedKind,
   type FeedReport,
-  heartbeat,
+  heartbeatInterval,
   heartbeatPrefix,
   keepListening,
 } from './changeFeed.ts';
@@ -110,9 +111,6 @@ export function listenToServer(
   }, report);
 }
 
-/** Runs a statement on the server that a feed listens to, and returns its rows. */
-export type Ask = <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
-
 /**
  * A pool of one connection, which is replaced now and then. If the address is moved to another server, an old connection would still
  * use the old server, while those of the gateway's pool move to the new one.
@@ -123,7 +121,7 @@ function openAnnouncer(server: pg.ClientConfig, longestUse: number, lost: AbortC
     max: 1,
     maxLifetimeSeconds: longestUse / 1_000,
     connectionTimeoutMillis: longestConnecting,
-    query_timeout: heartbeat,
+    query_timeout: heartbeatInterval,
     allowExitOnIdle: true,
     onConnect: (client) => makeSessionSettings(client as pg.Client, server),
   });
@@ -148,12 +146,12 @@ async function isListenerShared(listener: pg.Client, announcer: pg.Pool): Promis
 async function openConnection(
   config: pg.ClientConfig,
   lost: AbortController,
-  longest = heartbeat,
+  longest = heartbeatInterval,
 ): Promise<pg.Client> {
-  const { client, connect } = createSession(config, longest);
+  const { client, connect, cut } = createSession(config, longest);
   client.on('error', (error) => lost.abort(error)).once('end', () => lost.abort());
   // Not `client.end()`, which would wait for a response of a dead connection.
-  lost.signal.addEventListener('abort', () => client.connection.stream.destroy(), { once: true });
+  lost.signal.addEventListener('abort', cut, { once: true });
   await connect();
   return client;
 }

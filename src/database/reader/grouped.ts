@@ -7,7 +7,8 @@
  */
 
 import pg from 'pg';
-import { columnOf, fieldOf, listOf, type ModelName } from '../models.ts';
+import { columnOf, fieldOf, listOf } from '../dataModel.ts';
+import type { ModelName } from '../models.ts';
 import { conditionOn, createWriter, joinOn, type Statement, type Writer } from './statement.ts';
 
 /** A figure that is computed for each group. A time is in milliseconds since the epoch. */

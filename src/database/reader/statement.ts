@@ -6,15 +6,8 @@
  * rows than all the rest of a request takes in this process.
  */
 
-import {
-  columnOf,
-  fieldOf,
-  listOf,
-  type ModelName,
-  type Relation,
-  Slot,
-  type SlotValues,
-} from '../models.ts';
+import { columnOf, fieldOf, listOf, type Relation } from '../dataModel.ts';
+import { type ModelName, Slot, type SlotValues } from '../models.ts';
 
 type Direction = 'asc' | 'desc' | { readonly sort: 'asc' | 'desc'; readonly nulls: 'first' | 'last' };
 
@@ -87,7 +80,7 @@ function converterOf(columns: readonly JsonColumn[]) {
  * A time that no `Date` can represent stays a number: an infinite one, as in `pg`, and one after the year 275760. The years of
  * PostgreSQL end with 294276.
  */
-function timeOf(written: unknown): Date | number {
+function readTime(written: unknown): Date | number {
   const milliseconds = Number(written);
   return Math.abs(milliseconds) <= furthestDate ? new Date(milliseconds) : milliseconds;
 }
@@ -156,7 +149,7 @@ const readers = new Map<string, Omit<JsonColumn, 'name'>>([
   // In JSON, numbers that are not finite are text.
   ['Float', { read: Number, fromJson: Number }],
   ['Boolean', { read: (text) => text === 't' }],
-  ['DateTime', { read: timeOf, fromJson: timeOf }],
+  ['DateTime', { read: readTime, fromJson: readTime }],
 ]);
 
 /** @param tied as for `select`. */
@@ -175,7 +168,7 @@ function counts(writer: Writer, model: ModelName, wanted: object, table: string)
     const relation = listOf(model, name);
     const inner = writer.nextTable();
     const where = query === true ? {} : onlyEntry(query, 'where');
-    if (!isRecord(where)) throw new Error(`the count of ${name} takes where and nothing else`);
+    if (!isCondition(where)) throw new Error(`the count of ${name} takes where and nothing else`);
     return `'${name}', (${count(writer, relation.model, where, inner, joinOn(relation, inner, table))})`;
   });
   if (pairs.length === 0) throw new Error(`nothing is counted of ${model}`);
@@ -190,7 +183,7 @@ const milliseconds = (column: string) => `extract(epoch FROM ${column}) * 1000`;
 
 /** A query for related rows, or for counts. */
 function queryOf(name: string, wanted: unknown): SelectQuery {
-  if (isRecord(wanted) && isRecord(wanted.select)) return { ...wanted, select: wanted.select };
+  if (isCondition(wanted) && isCondition(wanted.select)) return { ...wanted, select: wanted.select };
   throw new Error(`${name} takes true, or a select`);
 }
 
@@ -244,14 +237,14 @@ export function conditionOn(writer: Writer, model: ModelName, where: object, tab
  * is false.
  */
 function conditionsOn(writer: Writer, model: ModelName, wanted: unknown, table: string): string[] {
-  if (!Array.isArray(wanted) || wanted.length === 0 || !wanted.every(isRecord))
+  if (!Array.isArray(wanted) || wanted.length === 0 || !wanted.every(isCondition))
     throw new Error(`${JSON.stringify(wanted)} is not a list of conditions`);
   return wanted.map((each) => `(${conditionOn(writer, model, each, table)})`);
 }
 
 function comparison(writer: Writer, column: string, wanted: unknown): string {
   if (wanted === null) return `${column} IS NULL`;
-  if (!isRecord(wanted)) return `${column} = ${writer.parameter(wanted)}`;
+  if (!isCondition(wanted)) return `${column} = ${writer.parameter(wanted)}`;
   const { mode, ...operators } = wanted;
   const parts = Object.entries(operators).map(([operator, value]: [string, unknown]) => {
     if (operator === 'in' && (Array.isArray(value) || value instanceof Slot))
@@ -299,14 +292,15 @@ function orderedBy(model: ModelName, orderBy: RowOrder | readonly RowOrder[], ta
   return parts.length === 0 ? '' : ` ORDER BY ${parts.join(', ')}`;
 }
 
+/** Whether a column can hold the text. PostgreSQL rejects NUL, and `pg` replaces half of a surrogate pair by another character. */
+export const isText = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
+
 /** A value as a parameter. */
 function parameterOf(value: unknown): unknown {
   if (value instanceof Date) return timeText(value);
   if (typeof value === 'number' || typeof value === 'boolean') return value;
   if (typeof value !== 'string') throw new Error(`${String(value)} cannot be compared with`);
-  // PostgreSQL rejects a zero byte, and `pg` replaces half of a surrogate pair by another character.
-  if (/\0|\p{Surrogate}/u.test(value))
-    throw new Error(`${JSON.stringify(value)} is nothing that a column can hold`);
+  if (!isText(value)) throw new Error(`${JSON.stringify(value)} is nothing that a column can hold`);
   return value;
 }
 
@@ -318,7 +312,8 @@ export function timeText(time: Date): string {
   return `${written}${time.toISOString().slice(-'-01-01T00:00:00.000Z'.length)}${year < 1 ? ' BC' : ''}`;
 }
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
+/** Whether a value is a part of a query, and no value of a column. */
+const isCondition = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' &&
   value !== null &&
   !Array.isArray(value) &&
@@ -326,5 +321,5 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 /** The value of the only property that an object may have; undefined for any other object. */
 function onlyEntry(value: unknown, name: string): unknown {
-  return isRecord(value) && Object.keys(value).length === 1 ? value[name] : undefined;
+  return isCondition(value) && Object.keys(value).length === 1 ? value[name] : undefined;
 }

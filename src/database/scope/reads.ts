@@ -1,15 +1,8 @@
 /** Restricts the arguments of reads to rows that the viewer may see: conditions, orders, selections and counts. */
 
 import { isDeepStrictEqual } from 'node:util';
-import {
-  conditionOf,
-  isDetail,
-  type Link,
-  linkOf,
-  linksOf,
-  type ModelName,
-  type ViewerRef,
-} from '../models.ts';
+import { type Link, linkOf, linksOf } from '../dataModel.ts';
+import { conditionOf, isDetail, type ModelName, type ViewerRef } from '../models.ts';
 
 /** Arguments of the client, or a part of them. Their types depend on the model, which is a value here. */
 export type Args = Readonly<Record<string, unknown>>;

@@ -4,8 +4,9 @@
  * and what this folder does not know, is an error.
  */
 
+import { columnsOf } from '../dataModel.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { columnsOf, conditionOf, type ModelName, type ViewerRef, type VisibleModel } from '../models.ts';
+import { conditionOf, type ModelName, type ViewerRef, type VisibleModel } from '../models.ts';
 import { type Args, type Cursor, fieldsOf, listOf, refuse } from './reads.ts';
 import { created, written } from './writes.ts';
 

@@ -1,7 +1,8 @@
 /** Restricts what writes change and create to rows of the viewer, and what they link to rows that the viewer may see. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { conditionOf, type Link, linkOf, linksOf, type ModelName, type ViewerRef } from '../models.ts';
+import { type Link, linkOf, linksOf } from '../dataModel.ts';
+import { conditionOf, type ModelName, type ViewerRef } from '../models.ts';
 import { type Args, changed, every, refuse, rowsOf } from './reads.ts';
 
 /** What is written to the columns and the relations of a row that the viewer may change. */

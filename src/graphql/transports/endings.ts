@@ -18,9 +18,9 @@ export function errorsOf(ending: Ending): readonly GraphQLFormattedError[] {
   return [{ message, extensions: { code } }];
 }
 
-/** The error of an operation whose client gets these errors instead of a result. */
+/** The error of an operation whose client gets these errors instead of a result. Yoga hands on an error of this name as it is. */
 export class OperationFailed extends Error {
-  override name = 'OperationFailed';
+  override name = 'AbortError';
   readonly errors: readonly GraphQLFormattedError[];
 
   constructor(errors: readonly GraphQLFormattedError[]) {

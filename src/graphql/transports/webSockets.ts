@@ -1,10 +1,9 @@
 /**
- * WebSockets: the server of graphql-ws over `ws`, with the hooks by which the pipeline authenticates its clients and runs their
- * operations. This file opens sockets, bounds what each of them buffers and runs at a time, ends those whose client is silent, and
- * closes all with the gateway.
+ * GraphQL over WebSocket: the server of graphql-ws, with the hooks by which the pipeline authenticates its clients and runs their
+ * operations. `http/webSocket.ts` has the sockets.
  *
  * Promises: the protocol `graphql-transport-ws`; an operation is limited, cached, logged and measured like a POST; a socket ends
- * with its token; results that a client does not read are bounded. May be replaced by graphql-ws' adapter of another WebSocket server.
+ * with its token. To replace it: use graphql-ws' adapter of another WebSocket server.
  */
 
 import type { IncomingMessage } from 'node:http';
@@ -17,13 +16,13 @@ import {
   parse,
 } from 'graphql';
 import { CloseCode, type ConnectionInitMessage, handleProtocols, makeServer, type Server } from 'graphql-ws';
-import pLimit from 'p-limit';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
 import { problemOf, type Viewer } from '../../auth/viewer.ts';
 import { type TokenProblem, tokenProblems } from '../../errors.ts';
 import { type Exchange, endExchange } from '../../http/exchange.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../../http/response.ts';
-import type { UserQuota } from '../userQuota.ts';
+import type { UserQuota } from '../../http/userQuota.ts';
+import { closeCodes, createLimitedSocket, createSocketServer } from '../../http/webSocket.ts';
 import { errorsOf, OperationFailed } from './endings.ts';
 
 interface WebSocketsOptions extends ProtocolOptions {
@@ -37,11 +36,11 @@ interface WebSocketsOptions extends ProtocolOptions {
 const inOrder = new Set([1000, 1001, 1005, 1006]);
 
 export function createWebSockets({ longestMessage, closing, ...options }: WebSocketsOptions) {
-  const server = createServer(longestMessage);
+  const server = createSocketServer(longestMessage, handleProtocols);
   const protocol = createProtocol(options);
 
   function serve(webSocket: WebSocket, exchange: Exchange): void {
-    const connection = createGraphqlSocket(webSocket, exchange);
+    const connection = createLimitedSocket(webSocket, exchange);
     const closed = protocol.opened(connection, connection);
     const leave = () => void connection.leave();
     closing.addEventListener('abort', leave);
@@ -65,137 +64,6 @@ export function createWebSockets({ longestMessage, closing, ...options }: WebSoc
       });
     },
   };
-}
-
-/** @param longestMessage in bytes. */
-function createServer(longestMessage: number): WebSocketServer {
-  const options = {
-    noServer: true,
-    maxPayload: longestMessage,
-    // Each fragment holds memory of its own, however short, and so does each piece of an incomplete one. Browsers send long
-    // messages in fragments of about 64 KiB, and networks in pieces of about 1 KiB.
-    maxFragments: 16 + Math.ceil(longestMessage / (16 * 1024)),
-    maxBufferedChunks: 1024 + Math.ceil(longestMessage / 512),
-    // graphql-ws takes a moment to note an operation, which the client's next message may be about.
-    allowSynchronousEvents: false,
-    // The zlib context of a socket takes more memory than the rest of the socket.
-    perMessageDeflate: false,
-    clientTracking: false,
-    closeTimeout: goodbye,
-    handleProtocols,
-  };
-  return new WebSocketServer(options);
-}
-
-/** How many bytes may wait to be read by the client. Above that the gateway stops reading from the client. */
-const mostUnread = 64 * 1024;
-
-/** How many operations may run at a time, not counting subscriptions that have begun, which have a limit of their own. */
-const mostRunning = 100;
-
-/** The milliseconds between two pings, and how many may stay unanswered before the connection is ended. */
-const pings = { every: 12_000, most: 2 };
-
-/** How many milliseconds a client has to read the last messages, and to close its side as well. */
-const goodbye = 2_000;
-
-/**
- * One WebSocket, as graphql-ws uses it and with what the hooks need.
- * @param opening the exchange of the request that has become the socket.
- */
-export function createGraphqlSocket(socket: WebSocket, opening: Exchange) {
-  const turns = pLimit(mostRunning);
-  let count = 0;
-  const isOpen = () => socket.readyState === socket.OPEN;
-
-  /** Stops reading from the client while it does not read, or has too many operations. */
-  function adjustReading(): void {
-    if (isOpen() && (socket.bufferedAmount > mostUnread || turns.pendingCount > 0)) socket.pause();
-    else socket.resume();
-  }
-
-  /** Settles when another operation may run, with the function that ends its turn. */
-  const takeTurn = () =>
-    new Promise<() => void>((begin) => {
-      void turns(() => {
-        adjustReading();
-        return new Promise<void>((end) => begin(end));
-      });
-      adjustReading();
-    });
-
-  const close = (code: number, reason: string) => closeSocket(socket, code, reason);
-
-  keepAlive(socket);
-  // Errors in the frames of the client: ws tells the client, and closes the socket.
-  socket.on('error', () => {});
-
-  return {
-    opening,
-    protocol: socket.protocol,
-    isOpen,
-    close,
-    takeTurn,
-
-    send: (text: string) =>
-      new Promise<void>((settle) => {
-        if (!isOpen()) return settle();
-        // The callback has an error if the socket is gone. The `close` event handles that.
-        socket.send(text, () => {
-          adjustReading();
-          settle();
-        });
-        adjustReading();
-      }),
-
-    onMessage: (handle: (text: string) => Promise<void>) =>
-      void socket.on('message', (data) => {
-        if (!isOpen()) return;
-        // graphql-ws throws for a message of a type that only servers send.
-        handle(String(data)).catch(() => close(CloseCode.BadRequest, 'Invalid message received'));
-      }),
-
-    /** The next id for the log: that of the socket and a number, which is 0 for the authentication. */
-    nextId: () => `${opening.id}.${count++}`,
-
-    /** Calls back when the socket is closed. */
-    onClosed: (cleanup: () => void) => void socket.once('close', cleanup),
-
-    /** Closes once all queries and mutations have their results. Subscriptions get no `complete`: clients subscribe elsewhere. */
-    async leave(): Promise<void> {
-      const cut = setInterval(() => {
-        if (socket.bufferedAmount > mostUnread) socket.terminate();
-      }, goodbye);
-      socket.once('close', () => clearInterval(cut));
-      // The last turn begins when no other operation runs.
-      turns.concurrency = 1;
-      await takeTurn();
-      close(closeCodes.goingAway, 'The gateway closes');
-    },
-  };
-}
-
-function closeSocket(socket: WebSocket, code: number, reason: string): undefined {
-  // A reason may have 123 bytes (RFC 6455, section 5.5).
-  socket.close(code, Buffer.byteLength(reason) > 123 ? '' : reason);
-  // A paused socket would not read the client's close frame.
-  socket.resume();
-}
-
-/** Sends pings, and ends the connection of a client that does not respond, or does not read. */
-function keepAlive(socket: WebSocket): void {
-  let missed = 0;
-  const onSign = () => {
-    missed = 0;
-  };
-  socket.on('pong', onSign).on('message', onSign);
-  const timer = setInterval(() => {
-    // No pong can be read while the client has to wait for its operations.
-    const waits = socket.isPaused && socket.bufferedAmount === 0;
-    if (!waits && ++missed > pings.most) return socket.terminate();
-    if (socket.readyState === socket.OPEN) socket.ping();
-  }, pings.every);
-  socket.once('close', () => clearInterval(timer));
 }
 
 /** An operation, or the authentication of the client before its first operation. */
@@ -232,10 +100,7 @@ export interface PipelineAccess {
   watchToken(viewer: Viewer, onEnded: (problem: TokenProblem) => void): () => void;
 }
 
-type GraphqlSocket = ReturnType<typeof createGraphqlSocket>;
-
-/** Codes of the registry that RFC 6455 opens (section 11.7). Clients connect again after them. */
-const closeCodes = { goingAway: 1001, tryAgainLater: 1013 } as const;
+type GraphqlSocket = ReturnType<typeof createLimitedSocket>;
 
 interface ProtocolOptions {
   readonly operations: PipelineAccess;

@@ -6,18 +6,17 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { fieldOf, valuesOf } from '../../database/dataModel.ts';
 import { largestId } from '../../database/ids.ts';
 import {
   type DeviceType,
   deviceTypes,
-  fieldOf,
   type ListedType,
   type ModelName,
   models,
   Slot,
-  valuesOf,
 } from '../../database/models.ts';
-import type { RowOrder } from '../../database/reader/statement.ts';
+import { isText, type RowOrder } from '../../database/reader/statement.ts';
 import { argumentError } from '../../errors.ts';
 import { parseJson } from '../../http/json.ts';
 import type { RowQuery } from './rows.ts';
@@ -172,9 +171,6 @@ const infinite = z.enum(['Infinity', '-Infinity']).transform(Number);
 
 /** The times that both PostgreSQL and JavaScript can represent. PostgreSQL's first day is November 24, 4714 BC. */
 const time = z.int().min(Date.parse('-004713-11-24T00:00:00.000Z')).max(8.64e15);
-
-/** Whether a column can hold the text. PostgreSQL accepts neither NUL nor half of a surrogate pair. */
-export const isText = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
 
 const valuesOfTypes: Readonly<Record<string, z.ZodType<KeyValue>>> = {
   DateTime: infinite.or(time.transform((value) => new Date(value))),

@@ -19,30 +19,24 @@ import {
   Kind,
   type SelectionSetNode,
 } from 'graphql';
+import { listOf } from '../../database/dataModel.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
 import {
   currentViewer,
   type ListedType,
-  listOf,
   type ModelName,
   type RecordType,
   Slot,
   type SlotValues,
-  type ViewerRef,
   visibleTo,
 } from '../../database/models.ts';
 import type { SelectQuery } from '../../database/reader/statement.ts';
 import { detailsNotHere } from '../../errors.ts';
-import type { builder } from '../builder.ts';
 import { type Context, type DetailedModel, placeOf } from '../context.ts';
-import type { FilterTarget, ListFilter } from '../filter.ts';
 import type { GlobalId } from '../globalId.ts';
+import { needsOf } from '../requirements.ts';
 
 export type Row<M extends RecordType> = PrismaTypes[M]['Shape'];
-/** The type of a model's records in the schema. */
-export type RecordRef<M extends RecordType> = ReturnType<typeof builder.objectRef<Row<M>>> & {
-  readonly modelName: M;
-};
 /** The names of a model's relations to many rows. */
 export type RelationOf<M extends RecordType> = PrismaTypes[M]['ListRelations'];
 
@@ -168,6 +162,14 @@ export async function readNodes(
   });
 }
 
+/** A filter of a list. */
+export interface ListFilter {
+  /** Undefined if all rows meet the filter. */
+  readonly condition: object | undefined;
+  /** The filter as text. Equal filters have the same: graphql-js makes inputs with their fields in the order of the schema. */
+  readonly key: string;
+}
+
 /** Counts the viewer's rows of a model that meet a filter. */
 export async function countVisible(
   model: ListedType,
@@ -237,17 +239,6 @@ const belowParents = (select: object, plansEachTime = false): SelectQuery => ({
   select: { id: true, ...select },
 });
 
-/** What a field needs of the row that it belongs to. */
-export interface FieldRequirements {
-  readonly columns?: readonly string[];
-  /** Rows of a relation, with the fields selected beneath this one; the value is the rest of the Prisma query. */
-  readonly rows?: { readonly relation: string; readonly query: object };
-  /** Rows of a relation that depend on the viewer, and not on what is selected beneath the field. */
-  readonly forViewer?: (viewer: ViewerRef) => Record<string, object>;
-  /** Its meaning in the filter of a list. For a field that exposes a column, that column. */
-  readonly filter?: FilterTarget | undefined;
-}
-
 /** The paths to the rows of a connection in the selection of its field. */
 export const nodePaths = [['nodes'], ['edges', 'node']];
 
@@ -279,21 +270,6 @@ export const selectFor = (
     const endSets = ends.flatMap((end) => end.sets);
     return selectOf(objectType(type, info.fieldName), endSets, info, upstream !== undefined);
   });
-
-/**
- * The needs of a field.
- * @throws for a field that does not declare them: values that were not read would look like nulls.
- */
-export function needsOf(type: GraphQLObjectType, fieldName: string): FieldRequirements {
-  const extensions = type.getFields()[fieldName]?.extensions ?? {};
-  const exposed = extensions.pothosExposedField;
-  if (typeof exposed === 'string') return { columns: [exposed] };
-  // Only `fields.ts` and the files in `types` write this extension, and they write values of this type.
-  if (extensions.needs) return extensions.needs as FieldRequirements;
-  // Pothos reads what such a field needs by itself.
-  if (fieldName === 'id' || extensions.pothosPrismaSelect) return {};
-  throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
-}
 
 /** Follows a path of fields, such as `edges` and `node`. */
 function descend(

@@ -5,7 +5,6 @@ import { builder } from '../builder.ts';
 import { nullOnlyWithError, toOne } from '../fields.ts';
 import { checkDatabaseId, readGlobalId } from '../globalId.ts';
 import { type Call, queryShownBy, type Row } from '../loading/rows.ts';
-import { DttTemplate } from './dttTemplate.ts';
 import { viewerField } from './user.ts';
 
 const DttTemplateReference = builder.inputType('DttTemplateReference', {
@@ -40,7 +39,7 @@ interface Activation extends Written {
   readonly template: Row<'DttTemplate'> | undefined;
 }
 
-const template = toOne(DttTemplate, 'templateId');
+const template = toOne('DttTemplate', 'templateId');
 
 const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplatePayload').implement({
   description: 'What the activation of a template led to.',
@@ -53,7 +52,7 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
     previousTemplate: t.field({
       description:
         'The template that was active before; null when none was, or the same, or it is no longer one of the viewer’s.',
-      ...toOne(DttTemplate, 'previousTemplateId'),
+      ...toOne('DttTemplate', 'previousTemplateId'),
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
     scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {

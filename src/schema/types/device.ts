@@ -7,7 +7,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { type DeviceType, deviceTypes } from '../../database/models.ts';
 import { builder } from '../builder.ts';
 import { type Context, placeOf } from '../context.ts';
-import { addViewerList, nullOnlyInMirror, orNull } from '../fields.ts';
+import { addViewerList, columnFields, databaseId, nullOnlyInMirror } from '../fields.ts';
 import { type ListArguments, readListArguments } from '../filter.ts';
 import {
   Connection,
@@ -17,24 +17,15 @@ import {
   planPage,
   writeCursor,
 } from '../loading/pagination.ts';
-import {
-  type Call,
-  countVisible,
-  type FieldRequirements,
-  nodePaths,
-  type Row,
-  type RowQuery,
-  readRows,
-} from '../loading/rows.ts';
+import { type Call, countVisible, nodePaths, type Row, type RowQuery, readRows } from '../loading/rows.ts';
+import { needing } from '../requirements.ts';
 import { ownerField } from './user.ts';
 
 type ListedDevice = Row<DeviceType> & { readonly __typename: DeviceType };
 
-const needs: FieldRequirements = {};
-
 /** The viewer's devices as a connection. It does not depend on the parent, so an operation reads it once. */
 const deviceList = {
-  extensions: { needs },
+  extensions: needing({}),
   async resolve(_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) {
     const { order, filter } = readListArguments('Device', args, context.viewer);
     const request = checkPage(args);
@@ -86,28 +77,20 @@ function compareValues(a: KeyValue, b: KeyValue, isDescending: boolean): number 
   return isDescending ? -rising : rising;
 }
 
-interface DeviceRow {
-  id: number;
-  bubbleId: string;
-  macAddress: string | null;
-  ownerId: number;
-  lastVisited: Date | null;
-}
-
-export const Device = builder.interfaceRef<DeviceRow>('Device').implement({
+export const Device = builder.interfaceRef<Pick<Row<DeviceType>, 'id' | 'ownerId'>>('Device').implement({
   description: 'A device of the viewer, whatever its kind.',
   interfaces: [builder.nodeInterfaceRef()],
   fields: (t) => ({
-    databaseId: t.exposeInt('id', { description: 'The integer id of the REST interface.' }),
-    bubbleId: t.exposeString('bubbleId', { description: 'Public identifier.' }),
-    macAddress: t.exposeString(
-      'macAddress',
-      nullOnlyInMirror('Hardware address, such as `02:00:00:00:00:01`.'),
-    ),
-    ownerId: t.exposeInt('ownerId', { description: 'Integer id of the user whom it belongs to.' }),
-    lastVisitedAt: t.expose('lastVisited', {
-      type: 'DateTime',
-      ...orNull('When it last called in, null if it never did.'),
+    // The columns are the same in each kind.
+    ...columnFields(t, 'DttDevice', {
+      databaseId,
+      bubbleId: 'Public identifier.',
+      macAddress: nullOnlyInMirror('Hardware address, such as `02:00:00:00:00:01`.'),
+      ownerId: 'Integer id of the user whom it belongs to.',
+      lastVisitedAt: {
+        column: 'lastVisited',
+        description: 'When it last called in, null if it never did.',
+      },
     }),
     owner: t.field(ownerField),
   }),

@@ -1,11 +1,9 @@
 /** Trainer devices. */
 
 import { listBelow, listedRecord, nullOnlyInMirror } from '../fields.ts';
-import type { RecordRef } from '../loading/rows.ts';
 import { Device } from './device.ts';
-import { DttSession } from './dttSession.ts';
 
-export const DttDevice: RecordRef<'DttDevice'> = listedRecord('DttDevice', {
+listedRecord('DttDevice', {
   description: 'A trainer device (DTT device).',
   one: 'A trainer device of the viewer.',
   all: "The viewer's trainer devices, most recently visited first, never visited last.",
@@ -19,7 +17,12 @@ export const DttDevice: RecordRef<'DttDevice'> = listedRecord('DttDevice', {
   },
   fields: (t) => ({
     sessions: t.connection(
-      ...listBelow(DttDevice, 'sessions', DttSession, "The viewer's sessions on this device, newest first."),
+      ...listBelow(
+        'DttDevice',
+        'sessions',
+        'DttSession',
+        "The viewer's sessions on this device, newest first.",
+      ),
     ),
   }),
 });

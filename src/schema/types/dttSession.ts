@@ -12,13 +12,10 @@ import {
   requiredFirst,
   toOne,
 } from '../fields.ts';
-import type { RecordRef } from '../loading/rows.ts';
 import { addStatistics, parts, records } from '../statistics.ts';
-import { DttDevice } from './dttDevice.ts';
-import { DttTemplate } from './dttTemplate.ts';
 import { ownerField } from './user.ts';
 
-export const DttSession: RecordRef<'DttSession'> = listedRecord('DttSession', {
+listedRecord('DttSession', {
   description: 'A training session on a trainer device (DTT session).',
   one: 'A training session of the viewer.',
   all: "The viewer's training sessions, newest first.",
@@ -32,7 +29,7 @@ export const DttSession: RecordRef<'DttSession'> = listedRecord('DttSession', {
   fields: (t) => ({
     segments: t.field({
       description: 'The results per segment, in order.',
-      ...children(TrainerSegment, 'segments', { order: 'asc' }),
+      ...children('TrainerSegment', 'segments', { order: 'asc' }),
     }),
     owner: t.field(ownerField),
     trainerId: t.int({
@@ -41,7 +38,7 @@ export const DttSession: RecordRef<'DttSession'> = listedRecord('DttSession', {
     }),
     trainer: t.field({
       description: 'The trainer device; null when it is no longer one of the viewer’s.',
-      ...toOne(DttDevice, 'trainerId'),
+      ...toOne('DttDevice', 'trainerId'),
     }),
     templateId: t.int({
       description: 'Integer id of the template that was used, if any.',
@@ -50,14 +47,14 @@ export const DttSession: RecordRef<'DttSession'> = listedRecord('DttSession', {
     template: t.field({
       description:
         'The template that was used; null when there was none, or it is no longer one of the viewer’s.',
-      ...toOne(DttTemplate, 'templateId'),
+      ...toOne('DttTemplate', 'templateId'),
     }),
   }),
 });
 
 addViewerField('latestDttSession', {
   description: "The viewer's newest training session, null when there is none.",
-  ...findNewest(DttSession),
+  ...findNewest('DttSession'),
 });
 
 const pending = 'Without what a mirror does not have yet: see `detailsPendingCount`.';
@@ -83,7 +80,7 @@ const Group = addStatistics({
       description: 'Integer id of the template; null as well for sessions without one.',
       link: {
         name: 'template',
-        type: () => DttTemplate,
+        model: 'DttTemplate',
         description: 'The template; null as well when it is no longer one of the viewer’s.',
       },
     },
@@ -94,7 +91,7 @@ const Group = addStatistics({
       description: 'Integer id of the trainer device.',
       link: {
         name: 'trainer',
-        type: () => DttDevice,
+        model: 'DttDevice',
         description: 'The trainer device; null as well when it is no longer one of the viewer’s.',
       },
     },
@@ -177,7 +174,7 @@ const trainerSegmentTypes: ReadonlyMap<string, typeof TrainerSegmentType.$inferT
 
 const trainerSegmentTypeOf = (rawType: string) => trainerSegmentTypes.get(rawType) ?? 'UNKNOWN';
 
-export const TrainerSegment: RecordRef<'TrainerSegment'> = record('TrainerSegment', {
+record('TrainerSegment', {
   description: 'The result of one segment of a training session. What was not measured is null.',
   columns: {
     rawType: {
@@ -214,7 +211,7 @@ export const TrainerSegment: RecordRef<'TrainerSegment'> = record('TrainerSegmen
     }),
     session: t.field({
       description: 'The training session that it is a part of.',
-      ...toOne(DttSession, 'sessionId'),
+      ...toOne('DttSession', 'sessionId'),
     }),
   }),
 });

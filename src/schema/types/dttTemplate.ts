@@ -14,9 +14,6 @@ import {
   requiredFirst,
   toOne,
 } from '../fields.ts';
-import type { RecordRef } from '../loading/rows.ts';
-import { DttSession } from './dttSession.ts';
-import { User } from './user.ts';
 
 interface OwnedRow {
   readonly ownerId: number | null;
@@ -25,7 +22,7 @@ interface OwnedRow {
 /** The first condition makes the whole false rather than null for a template whose owner has no account here. */
 const isOwn = ({ id }: ViewerRef) => ({ AND: [{ ownerId: { not: null } }, { ownerId: id }] });
 
-export const DttTemplate: RecordRef<'DttTemplate'> = listedRecord('DttTemplate', {
+listedRecord('DttTemplate', {
   description:
     "A training program (DTT template, also called DTT settings): one of the viewer's own, or imported.",
   one: 'A template of the viewer, owned or imported.',
@@ -53,7 +50,7 @@ export const DttTemplate: RecordRef<'DttTemplate'> = listedRecord('DttTemplate',
     owner: t.field({
       description:
         'The user whom it belongs to; null for an imported template, whose owner the viewer cannot see. `ownerId` says who it is.',
-      ...toOne(User, 'ownerId'),
+      ...toOne('User', 'ownerId'),
     }),
     isActive: t.boolean({
       description: "Whether it is the viewer's active template. At most one is.",
@@ -71,20 +68,20 @@ export const DttTemplate: RecordRef<'DttTemplate'> = listedRecord('DttTemplate',
     }),
     segments: t.field({
       description: 'The segments, in program order.',
-      ...children(DttTemplateSegment, 'segments', { position: 'asc' }),
+      ...children('DttTemplateSegment', 'segments', { position: 'asc' }),
     }),
     sessions: t.connection(
       ...listBelow(
-        DttTemplate,
+        'DttTemplate',
         'sessions',
-        DttSession,
+        'DttSession',
         "The viewer's sessions with this template, newest first.",
       ),
     ),
   }),
 });
 
-const DttTemplateSegment: RecordRef<'DttTemplateSegment'> = record('DttTemplateSegment', {
+record('DttTemplateSegment', {
   description: 'A segment of a training program.',
   columns: {
     type: 'Kind of segment; `warmup`, `training`, `cooldown` and others have been seen.',
@@ -94,7 +91,7 @@ const DttTemplateSegment: RecordRef<'DttTemplateSegment'> = record('DttTemplateS
   fields: (t) => ({
     template: t.field({
       description: 'The template that it is a part of.',
-      ...toOne(DttTemplate, 'templateId'),
+      ...toOne('DttTemplate', 'templateId'),
     }),
   }),
 });
@@ -102,6 +99,6 @@ const DttTemplateSegment: RecordRef<'DttTemplateSegment'> = record('DttTemplateS
 builder.queryField('activeDttTemplate', (t) =>
   t.field({
     description: "The viewer's active template, null when none is.",
-    ...findVisible(DttTemplate, ({ id }) => ({ activeOf: { some: { id } } })),
+    ...findVisible('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
   }),
 );

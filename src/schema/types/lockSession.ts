@@ -11,12 +11,10 @@ import {
   record,
   toOne,
 } from '../fields.ts';
-import type { RecordRef } from '../loading/rows.ts';
 import { addStatistics, parts, records } from '../statistics.ts';
-import { LockTemplate } from './lockTemplate.ts';
 import { ownerField } from './user.ts';
 
-export const LockSession: RecordRef<'LockSession'> = listedRecord('LockSession', {
+listedRecord('LockSession', {
   description: 'A lock session.',
   one: 'A lock session of the viewer.',
   all: "The viewer's lock sessions, newest first.",
@@ -43,12 +41,12 @@ export const LockSession: RecordRef<'LockSession'> = listedRecord('LockSession',
     }),
     segments: t.field({
       description: 'Its history, oldest first.',
-      ...children(LockSegment, 'segments', [{ createdAt: 'asc' }, { id: 'asc' }]),
+      ...children('LockSegment', 'segments', [{ createdAt: 'asc' }, { id: 'asc' }]),
     }),
     owner: t.field(ownerField),
     template: t.field({
       description: 'The template that it was started from, if any.',
-      ...toOne(LockTemplate, 'templateId'),
+      ...toOne('LockTemplate', 'templateId'),
     }),
   }),
 });
@@ -68,7 +66,7 @@ function endOf({ endDate, isActive, startDate, duration }: Times): Date | null {
   return Number.isNaN(end.getTime()) ? startDate : end;
 }
 
-const LockSegment: RecordRef<'LockSegment'> = record('LockSegment', {
+record('LockSegment', {
   description: 'An event in the history of a lock session.',
   columns: {
     type: 'Kind of event; `start`, `break`, `lock` and others have been seen.',
@@ -78,19 +76,19 @@ const LockSegment: RecordRef<'LockSegment'> = record('LockSegment', {
   fields: (t) => ({
     session: t.field({
       description: 'The lock session whose history it belongs to.',
-      ...toOne(LockSession, 'sessionId'),
+      ...toOne('LockSession', 'sessionId'),
     }),
   }),
 });
 
 addViewerField('activeLockSession', {
   description: "The viewer's active lock session, null when none is.",
-  ...findVisible(LockSession, () => ({ isActive: true })),
+  ...findVisible('LockSession', () => ({ isActive: true })),
 });
 
 addViewerField('latestLockSession', {
   description: "The viewer's newest lock session, null when there is none.",
-  ...findNewest(LockSession),
+  ...findNewest('LockSession'),
 });
 
 addStatistics({
@@ -115,7 +113,7 @@ addStatistics({
       description: 'Integer id of the template; null as well for sessions without one.',
       link: {
         name: 'template',
-        type: () => LockTemplate,
+        model: 'LockTemplate',
         description: 'The template; null as well for sessions without one.',
       },
     },

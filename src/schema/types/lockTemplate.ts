@@ -1,11 +1,9 @@
 /** Lock templates. */
 
 import { addViewerField, findVisible, listBelow, listedRecord, nullOnlyInMirror } from '../fields.ts';
-import type { RecordRef } from '../loading/rows.ts';
-import { LockSession } from './lockSession.ts';
 import { ownerField } from './user.ts';
 
-export const LockTemplate: RecordRef<'LockTemplate'> = listedRecord('LockTemplate', {
+listedRecord('LockTemplate', {
   description: 'A template that lock sessions are started from.',
   one: 'A lock template of the viewer.',
   all: "The viewer's lock templates, newest first.",
@@ -26,9 +24,9 @@ export const LockTemplate: RecordRef<'LockTemplate'> = listedRecord('LockTemplat
     owner: t.field(ownerField),
     sessions: t.connection(
       ...listBelow(
-        LockTemplate,
+        'LockTemplate',
         'sessions',
-        LockSession,
+        'LockSession',
         "The viewer's lock sessions started from this template, newest first.",
       ),
     ),
@@ -38,5 +36,5 @@ export const LockTemplate: RecordRef<'LockTemplate'> = listedRecord('LockTemplat
 addViewerField('activeLockTemplate', {
   description:
     'The template of the active lock session, null when no session is active or it has no template.',
-  ...findVisible(LockTemplate, ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
+  ...findVisible('LockTemplate', ({ id }) => ({ sessions: { some: { ownerId: id, isActive: true } } })),
 });

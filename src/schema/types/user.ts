@@ -4,9 +4,8 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { unauthenticated } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { listedRecord, nullOnlyInMirror, nullOnlyWithError, ofViewer, toOne } from '../fields.ts';
-import { type RecordRef, readRow } from '../loading/rows.ts';
-import { DttTemplate } from './dttTemplate.ts';
+import { listedRecord, nullOnlyInMirror, nullOnlyWithError, toOne } from '../fields.ts';
+import { readRow } from '../loading/rows.ts';
 
 const ScheduleType = builder.enumType('ScheduleType', {
   description: 'How the next template is chosen.',
@@ -17,7 +16,7 @@ const ScheduleType = builder.enumType('ScheduleType', {
   } as const,
 });
 
-export const User: RecordRef<'User'> = listedRecord('User', {
+export const User = listedRecord('User', {
   description: 'A user with their profile. The viewer sees themselves and nobody else.',
   one: 'The viewer, if the id is theirs.',
   all: 'The users whom the viewer may see: the viewer alone.',
@@ -34,25 +33,26 @@ export const User: RecordRef<'User'> = listedRecord('User', {
     profileTitle: nullOnlyInMirror('Title of the user.'),
     dttTotalReps: nullOnlyInMirror('Full cycles done in all training sessions.'),
     dttTotalSessions: nullOnlyInMirror('Number of training sessions.'),
-  },
-  fields: (t) => ({
-    scheduleType: t.expose('scheduleType', {
+    scheduleType: {
       type: ScheduleType,
       ...nullOnlyInMirror('How the next template is chosen.'),
       description:
         'How the next template is chosen; null in a mirror until an activation, since the upstream does not tell it.',
-    }),
+    },
+  },
+  fields: (t) => ({
     activeDttTemplate: t.field({
       description: 'The active template, null when none is.',
-      ...toOne(DttTemplate, 'activeTemplateId'),
+      ...toOne('DttTemplate', 'activeTemplateId'),
     }),
-    ...Object.fromEntries([...ofViewer.fields].map(([name, options]) => [name, t.field(options)])),
-    ...Object.fromEntries([...ofViewer.lists].map(([name, list]) => [name, t.connection(...list)])),
   }),
 });
 
 /** The field of records with an owner. */
-export const ownerField = { description: 'The user whom it belongs to.', ...toOne(User, 'ownerId') } as const;
+export const ownerField = {
+  description: 'The user whom it belongs to.',
+  ...toOne('User', 'ownerId'),
+} as const;
 
 /** The field of `Query` and of the payload of the mutation. */
 export const viewerField = {

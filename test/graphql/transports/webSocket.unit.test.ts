@@ -5,14 +5,11 @@ import { ReadableStream } from 'node:stream/web';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { OperationFailed } from '../../../src/graphql/transports/endings.ts';
-import {
-  createGraphqlSocket,
-  createProtocol,
-  type PipelineAccess,
-} from '../../../src/graphql/transports/webSockets.ts';
-import { createUserQuota } from '../../../src/graphql/userQuota.ts';
+import { createProtocol, type PipelineAccess } from '../../../src/graphql/transports/webSockets.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../../../src/http/response.ts';
+import { createUserQuota } from '../../../src/http/userQuota.ts';
+import { createLimitedSocket } from '../../../src/http/webSocket.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -63,7 +60,7 @@ const createExchange = () =>
 function open(given: Partial<PipelineAccess> = {}, connectionQuota = createUserQuota(1)) {
   const { socket, ...others } = createSocket();
   const opening = { id: 'test', request: { headers: {} }, report() {} } as unknown as Exchange;
-  const connection = createGraphqlSocket(socket as unknown as WebSocket, opening);
+  const connection = createLimitedSocket(socket as unknown as WebSocket, opening);
   const operations = { identify: () => new Promise(() => {}), watchToken: () => () => {}, ...given };
   createProtocol({
     operations: operations as PipelineAccess,

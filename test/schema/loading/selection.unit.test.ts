@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { currentViewer, recordTypes } from '../../../src/database/models.ts';
 import { prepare } from '../../../src/schema/compile.ts';
 import type { Context } from '../../../src/schema/context.ts';
-import { needsOf } from '../../../src/schema/loading/rows.ts';
+import { needsOf } from '../../../src/schema/requirements.ts';
 import { schema } from '../../../src/schema/schema.ts';
 
 describe('the needs of a field', () => {

@@ -2,11 +2,12 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Viewer } from '../../src/auth/viewer.ts';
-import { createKeyedQueue } from '../../src/graphql/keyedQueue.ts';
-import { createWatchViewer, followChanges } from '../../src/graphql/subscribe.ts';
-import type { OperationFailed } from '../../src/graphql/transports/endings.ts';
-import { createFakeFeed } from '../support/feed.ts';
+import type { Viewer } from '../../../src/auth/viewer.ts';
+import { createWatchViewer } from '../../../src/auth/watchViewer.ts';
+import { createKeyedQueue } from '../../../src/graphql/keyedQueue.ts';
+import { followChanges } from '../../../src/graphql/plugins/liveQueries.ts';
+import type { OperationFailed } from '../../../src/graphql/transports/endings.ts';
+import { createFakeFeed } from '../../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;
 
@@ -25,6 +26,7 @@ function open() {
     isValid: async () => true,
   };
   const report = vi.fn();
+  const stopped = vi.fn();
   const closing = new AbortController();
   const results = followChanges({
     async run() {
@@ -43,6 +45,7 @@ function open() {
     reason: async () => 'revoked',
     report,
     closing: closing.signal,
+    stopped,
   });
   return {
     ...fake,

@@ -1,0 +1,48 @@
+/** What a request brings along to Yoga, and what its plugins find out about the operation. */
+
+import type { Plugin, YogaInitialContext } from 'graphql-yoga';
+import type { Viewer } from '../auth/viewer.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { PreparedOperation, Values } from '../schema/compile.ts';
+import type { Context } from '../schema/context.ts';
+import type { CheckedDocument, Rejected } from './documents.ts';
+import type { Accepted } from './overHttp.ts';
+
+/** An operation that may be executed. */
+export interface CheckedOperation {
+  readonly document: CheckedDocument;
+  readonly operation: PreparedOperation;
+}
+
+/** What plugins have found out so far. */
+interface Progress {
+  /** The document, or why it cannot be run. */
+  document?: CheckedDocument | Rejected;
+  operation?: PreparedOperation;
+  /** The variables, as the schema coerces them. */
+  variables?: Values;
+  /** The code of the first error of the result. */
+  errorCode?: string | undefined;
+}
+
+/** The part of Yoga's context that comes with a request. */
+export interface RequestContext {
+  readonly exchange: Exchange;
+  /** Null for an anonymous client, which may ask for nothing but the schema. */
+  readonly viewer: Viewer | null;
+  readonly accepted: Accepted;
+  /** Shared by all copies of the context. */
+  readonly progress: Progress;
+  /** Aborted by the gateway once nothing more is sent. */
+  readonly ended: AbortController;
+  /** Aborted by a subscription whose stream has to break off, so that its client comes back. */
+  readonly broken: AbortController;
+  /** Whether it is an execution for a subscription, after a change. */
+  readonly isLive?: true;
+}
+
+/** The context of plugins and resolvers. A resolver of an anonymous client has no viewer, and reads nothing but the schema. */
+export type GatewayContext = YogaInitialContext & RequestContext & Context;
+
+/** A plugin for Yoga. */
+export type GatewayPlugin = Plugin<RequestContext & Context, RequestContext, Context>;

@@ -1,0 +1,64 @@
+/** Requests and responses in the classes of Fetch, as Yoga's handler and its plugins take them. */
+
+import type { ReadableStream } from 'node:stream/web';
+import type { Exchange } from '../http/exchange.ts';
+import { isRead } from '../http/request.ts';
+import type { HttpResponse, StreamedResponse } from '../http/response.ts';
+import type { RequestContext } from './context.ts';
+import { type Accepted, eventStream, multipart, vary } from './overHttp.ts';
+
+/** Yoga needs an origin. No rule depends on it. */
+export const origin = 'http://gateway';
+
+/** Headers about a connection or the bytes on it, which no library decides (RFC 9110, section 7.6.1). */
+const connectionHeaders = new Set([
+  'connection',
+  'content-encoding',
+  'content-length',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+const isPassedOn = ([name, value]: readonly [string, unknown]) =>
+  value !== undefined && !connectionHeaders.has(name);
+
+/** The request for Yoga. It accepts what the gateway has chosen of the media types that the client accepts. */
+export function requestFor(
+  exchange: Exchange,
+  { whole, stream }: Accepted,
+  body: Buffer | undefined,
+): Request {
+  const given = Object.entries(exchange.request.headers).filter(isPassedOn);
+  const headers = new Headers(given.map(([name, value]): [string, string] => [name, String(value)]));
+  headers.set('accept', [stream, whole].filter((type) => type !== undefined).join(', '));
+  const method = isRead(exchange) ? 'GET' : 'POST';
+  // The types of the DOM do not know that a buffer is bytes.
+  return new Request(new URL(exchange.target, origin), { method, headers, body: (body ?? null) as BodyInit });
+}
+
+/** The gateway's response for one of Yoga. A stream of results is not read here. */
+export async function received(
+  response: Response,
+  { ended, broken }: RequestContext,
+): Promise<HttpResponse | StreamedResponse> {
+  const { status, headers: given } = response;
+  const headers = Object.fromEntries([...given].filter(isPassedOn).map(named));
+  const type = given.get('content-type') ?? '';
+  if (response.body && [eventStream, multipart].some((each) => type.startsWith(each)))
+    return {
+      status,
+      headers: { Vary: vary, 'Cache-Control': 'no-cache', ...headers },
+      // The types of the DOM and of Node differ for the same class.
+      stream: response.body as ReadableStream<Uint8Array>,
+      signal: broken.signal,
+      ended: () => ended.abort(),
+    };
+  const body = Buffer.from(await response.arrayBuffer());
+  const own = { 'Content-Length': body.length, 'Cache-Control': 'no-store', Vary: vary };
+  return { status, headers: { ...own, ...headers }, body };
+}
+
+/** A header with its name in the usual letters: Fetch has it in lower case. */
+const named = ([name, value]: readonly [string, string]) =>
+  [name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase()), value] as const;

@@ -1,0 +1,147 @@
+/** The file of persisted operations. It is read at the start, and again after each change. */
+
+import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
+import { parse, print, separateOperations } from 'graphql';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { Config } from '../config/config.ts';
+import { errorText, SetupError } from '../errors.ts';
+import type { Documents } from './documents.ts';
+
+export interface PersistedFile {
+  /** How often its operations were replaced. After that an id may name another document, and a cached response be wrong. */
+  readonly generation: number;
+  /** The documents by their ids. */
+  readonly operations: Operations;
+}
+
+interface PersistedFileOptions {
+  readonly config: Config;
+  readonly documents: Documents;
+  readonly logger: Pick<Logger, 'info' | 'error'>;
+  /** Aborted when the gateway closes: the file is no longer checked. */
+  readonly closing: AbortSignal;
+  /** How often the file is checked for changes, in milliseconds. */
+  readonly interval?: number;
+}
+
+type Operations = ReadonlyMap<string, string>;
+
+/** The format of GraphQL Code Generator's client preset and of the Relay compiler: texts by their ids. */
+const plainManifest = z.preprocess(
+  // `z.record` would leave out the id `__proto__`.
+  (content) =>
+    content instanceof Object && !Array.isArray(content) ? new Map(Object.entries(content)) : content,
+  z.map(z.string(), z.string()),
+);
+/** The format of Apollo's manifests. */
+const apolloManifest = z
+  .object({ operations: z.array(z.object({ id: z.string(), body: z.string() })) })
+  .transform(({ operations }) => new Map(operations.map(({ id, body }) => [id, body])));
+const manifest = z.union([apolloManifest, plainManifest]);
+
+/** @throws {SetupError} if the file cannot be read, or has an operation that cannot be run. */
+export function openPersistedFile(options: PersistedFileOptions): PersistedFile {
+  const { config, documents, logger, closing, interval = 1_000 } = options;
+  const { PERSISTED_OPERATIONS_FILE: path } = config;
+  const { operations, ...loaded } = loadPersistedOperations(config, documents);
+  let { content } = loaded;
+  const current = { generation: 0, operations };
+  /** What is wrong with the file, as it was logged. */
+  let problem = '';
+
+  async function readAgain(file: string): Promise<void> {
+    try {
+      const found = textOf(file);
+      if (found !== content) {
+        const next = operationsIn(file, found);
+        for (const [id, text] of next) {
+          checkRunnable(id, text, documents);
+          // Lets other work run in between: there may be thousands.
+          await setImmediate();
+        }
+        content = found;
+        current.operations = next;
+        current.generation++;
+        logger.info({ operations: next.size }, 'persisted operations were read again');
+      }
+      problem = '';
+    } catch (error) {
+      const { message } = problemWith(file, error);
+      if (message !== problem) logger.error(`${message}; the operations that were read before stay`);
+      problem = message;
+    }
+  }
+
+  if (path !== undefined) {
+    // One after the other, since otherwise an older state of the file could replace a newer one.
+    let last = Promise.resolve();
+    const reread = () => {
+      last = last.then(() => readAgain(path));
+    };
+    // The file is read only when it has not changed for a while: it may still be written. `watchFile` looks it up by its name, and
+    // so notices every kind of change: a write, a rename, a link with a new target, a write from another machine.
+    const settled = setTimeout(reread, interval).unref();
+    const waitUntilSettled = () => void settled.refresh();
+    watchFile(path, { interval, persistent: false }, waitUntilSettled);
+    closing.addEventListener('abort', () => {
+      unwatchFile(path, waitUntilSettled);
+      clearTimeout(settled);
+    });
+  }
+  return current;
+}
+
+/** @throws {SetupError} if the file cannot be read, or has an operation that cannot be run. */
+export function loadPersistedOperations(
+  { PERSISTED_OPERATIONS_FILE: path, PERSISTED_OPERATIONS }: Config,
+  documents: Documents,
+): { readonly content: string; readonly operations: Operations } {
+  if (PERSISTED_OPERATIONS === 'only' && path === undefined)
+    throw new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.');
+  if (path === undefined) return { content: '', operations: new Map() };
+  try {
+    const content = textOf(path);
+    const operations = operationsIn(path, content);
+    for (const [id, text] of operations) checkRunnable(id, text, documents);
+    return { content, operations };
+  } catch (error) {
+    throw problemWith(path, error);
+  }
+}
+
+function textOf(path: string): string {
+  // Reading anything else, such as a pipe or a device, might never end.
+  if (!statSync(path).isFile()) throw new Error('it is no file');
+  return readFileSync(path, 'utf8');
+}
+
+function operationsIn(path: string, content: string): Operations {
+  return path.endsWith('.json') ? manifest.parse(JSON.parse(content)) : namedOperations(content);
+}
+
+function checkRunnable(id: string, text: string, documents: Documents): void {
+  const read = documents.read(text);
+  if ('errors' in read) throw new Error(`${id} cannot be run: ${read.errors[0]?.message}`);
+}
+
+function problemWith(path: string, error: unknown): SetupError {
+  return new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${problemIn(error)}`);
+}
+
+function problemIn(error: unknown): string {
+  if (error instanceof z.ZodError) return 'it is not a manifest of documents by id';
+  const text = errorText(error);
+  // The messages of file errors end with the path, which is already in the message around them.
+  return error instanceof Error && 'syscall' in error ? text.split(', ', 1).join() : text;
+}
+
+/** Splits a document into its operations, each with its fragments, by their names. */
+function namedOperations(text: string): Operations {
+  const operations = Object.entries(separateOperations(parse(text))).map(([name, document]) => {
+    if (name === '') throw new Error('an operation has no name to be asked for by');
+    return [name, print(document)] as const;
+  });
+  return new Map(operations);
+}
