@@ -160,7 +160,5 @@ type Field = GraphQLField<unknown, unknown>;
 /** The property that a field reads, undefined for a field that does more. */
 function propertyOf({ extensions, args }: Field): string | undefined {
   const name = extensions.property;
-  // A column that its type selects may have to be read first.
-  if (extensions.pothosPrismaSelect) return undefined;
   return typeof name === 'string' && args.length === 0 ? name : undefined;
 }

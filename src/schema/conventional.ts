@@ -7,7 +7,7 @@ import { type GraphQLObjectType, type GraphQLSchema, isObjectType } from 'graphq
 import type { ModelName } from '../database/models.ts';
 import { checkSelection } from '../database/scope/scope.ts';
 import type { Context } from './context.ts';
-import type { FieldRequirements } from './requirements.ts';
+import { needsIn } from './requirements.ts';
 
 /** Completes a schema that Pothos has built. @throws for a field that reads what the client cannot restrict. */
 export function withConventionalFields(schema: GraphQLSchema): GraphQLSchema {
@@ -55,8 +55,7 @@ function selectNeeds(type: GraphQLObjectType): void {
   if (type.extensions.pothosPrismaModel === undefined) return;
   const fields = Object.values(type.getFields());
   for (const { name, extensions } of fields) {
-    // As in `needsOf`.
-    const { rows, forViewer } = (extensions.needs ?? {}) as FieldRequirements;
+    const { rows, forViewer } = needsIn(extensions) ?? {};
     if (!rows && !forViewer) continue;
     if (rows && fields.some((field) => relationOf(field) === rows.relation))
       throw new Error(`${type.name}.${name} and a field of the plugin for Prisma read the same relation`);

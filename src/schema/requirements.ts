@@ -42,10 +42,10 @@ export const needsIn = ({ needs }: Readonly<Record<string, unknown>>) =>
  * @throws for a field that does not declare them: values that were not read would look like nulls.
  */
 export function needsOf(type: GraphQLObjectType, fieldName: string): FieldRequirements {
-  const extensions = type.getFields()[fieldName]?.extensions ?? {};
+  const { extensions = {} } = type.getFields()[fieldName] ?? {};
   const needs = needsIn(extensions);
   if (needs) return needs;
-  // Pothos reads what such a field needs by itself.
+  // Pothos reads what a field of its plugin for Prisma needs by itself.
   if (fieldName === 'id' || extensions.pothosPrismaSelect) return {};
   throw new Error(`${type.name}.${fieldName} does not say what it needs of its row`);
 }

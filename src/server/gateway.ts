@@ -94,7 +94,6 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     logger,
     turns,
     hooks,
-    plugins: await loadPlugins(config.YOGA_PLUGINS),
     schema: await loadSchema(config),
     plugins: await loadPlugins(config.YOGA_PLUGINS),
     demoToken,

@@ -39,8 +39,6 @@ export interface ServerOptions {
   plugins?: readonly Plugin[] | undefined;
   /** The schema of `/graphql`. By default the core's own. */
   schema?: GraphQLSchema | undefined;
-  /** Yoga plugins of others. */
-  plugins?: Awaited<ReturnType<typeof loadPlugins>> | undefined;
   /** What extensions do. */
   hooks: JoinedHooks;
 }

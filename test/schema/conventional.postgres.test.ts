@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { linkOf, linksOf } from '../../src/database/dataModel.ts';
 import { conditionOf, type VisibleModel, visibleModels } from '../../src/database/models.ts';
 import { delegateOf, scopedTo } from '../../src/database/scope/scope.ts';
+import { clientErrorOf } from '../../src/errors.ts';
 import { type BuilderTypes, builderOptions } from '../../src/schema/builder.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { withConventionalFields } from '../../src/schema/conventional.ts';
@@ -233,6 +234,8 @@ it('a node of another user is as one that does not exist, and a page begins behi
   expect(await keys('last: 1')).toEqual(alice.dttSessions.slice(-1));
   expect(await keys(behind(alice.dttSessions[3]))).toEqual(alice.dttSessions.slice(4));
   expect(await keys(behind(bob.dttSessions[3]))).toEqual([]);
+  const { errors: [error] = [] } = await run('{ sessions(after: "no cursor") { nodes { key } } }');
+  expect(clientErrorOf(error).extensions).toEqual({ code: 'BAD_USER_INPUT' });
 });
 
 describe('in the schema of the gateway', () => {
