@@ -23,7 +23,11 @@ export default defineConfig({
     outDir: 'dist/gateway',
     rolldownOptions: {
       input: ['src/cli/program.ts', 'src/cli/packDatabase.ts'],
-      output: { entryFileNames: '[name].js', chunkFileNames: '[name].js' },
+      output: {
+        ...{ entryFileNames: '[name].js', chunkFileNames: '[name].js' },
+        // The core's modules that several files share would otherwise be a file each.
+        codeSplitting: { groups: [{ name: 'core', test: /\/src\/(?!extensions|cli)/, minShareCount: 2 }] },
+      },
     },
     // The bundled packages, for package.ts.
     license: { fileName: 'licenses.json' },
