@@ -39,9 +39,9 @@ export function createClients(pool: pg.Pool, fail: (error: unknown) => never, is
     Object.create(target, {
       ...others,
       query: {
-        value(query: pg.QueryConfig) {
+        value(query: string | pg.QueryConfig) {
           const send = () => target.query(query);
-          const { text } = query;
+          const text = typeof query === 'string' ? query : query.text;
           return (statementSpans.hasSubscribers ? statementSpans.tracePromise(send, { text }) : send()).catch(
             fail,
           );

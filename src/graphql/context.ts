@@ -31,6 +31,8 @@ export interface RequestContext {
   /** Null for an anonymous client, which may ask for nothing but the schema. */
   readonly viewer: Viewer | null;
   readonly accepted: Accepted;
+  /** The parameters as they came, or the error of those that cannot be read. */
+  readonly given: unknown;
   /** Shared by all copies of the context. */
   readonly progress: Progress;
   /** Aborted by the gateway once nothing more is sent. */

@@ -8,7 +8,7 @@ import type { RequestContext } from './context.ts';
 import { type Accepted, eventStream, multipart, vary } from './overHttp.ts';
 
 /** Yoga needs an origin. No rule depends on it. */
-export const origin = 'http://gateway';
+const origin = 'http://gateway';
 
 /** Headers about a connection or the bytes on it, which no library decides (RFC 9110, section 7.6.1). */
 const connectionHeaders = new Set([
@@ -23,18 +23,13 @@ const connectionHeaders = new Set([
 const isPassedOn = ([name, value]: readonly [string, unknown]) =>
   value !== undefined && !connectionHeaders.has(name);
 
-/** The request for Yoga. It accepts what the gateway has chosen of the media types that the client accepts. */
-export function requestFor(
-  exchange: Exchange,
-  { whole, stream }: Accepted,
-  body: Buffer | undefined,
-): Request {
+/** The request for Yoga, without its body, which has been read. It accepts what the gateway has chosen of what the client accepts. */
+export function requestFor(exchange: Exchange, { whole, stream }: Accepted): Request {
   const given = Object.entries(exchange.request.headers).filter(isPassedOn);
   const headers = new Headers(given.map(([name, value]): [string, string] => [name, String(value)]));
   headers.set('accept', [stream, whole].filter((type) => type !== undefined).join(', '));
   const method = isRead(exchange) ? 'GET' : 'POST';
-  // The types of the DOM do not know that a buffer is bytes.
-  return new Request(new URL(exchange.target, origin), { method, headers, body: (body ?? null) as BodyInit });
+  return new Request(new URL(exchange.target, origin), { method, headers });
 }
 
 /** The gateway's response for one of Yoga. A stream of results is not read here. */

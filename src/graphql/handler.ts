@@ -6,7 +6,7 @@
 
 import { ReadableStream } from 'node:stream/web';
 import { setImmediate } from 'node:timers/promises';
-import { type ExecutionResult, type GraphQLError, type GraphQLSchema, OperationTypeNode } from 'graphql';
+import { type ExecutionResult, GraphQLError, type GraphQLSchema, OperationTypeNode } from 'graphql';
 import { type GraphQLParams, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { HasEnded, Viewer } from '../auth/viewer.ts';
@@ -25,7 +25,7 @@ import { readBatch } from './batches.ts';
 import type { CheckedOperation, RequestContext } from './context.ts';
 import { createDocuments } from './documents.ts';
 import { createExplorer } from './explorer.ts';
-import { origin, received as receivedFrom, requestFor } from './fetch.ts';
+import { received as receivedFrom, requestFor } from './fetch.ts';
 import { createKeyedQueue } from './keyedQueue.ts';
 import {
   type Accepted,
@@ -42,7 +42,6 @@ import {
 import { createPersistedOperations } from './persisted.ts';
 import { openPersistedFile } from './persistedFile.ts';
 import { noteErrors } from './plugins/errors.ts';
-import { readParams } from './plugins/requestReader.ts';
 import { exactText } from './values.ts';
 import { startYoga, type Yoga } from './yoga.ts';
 
@@ -202,15 +201,25 @@ function createTasks(options: GraphqlOptions) {
   };
 }
 
-/** The parameters of a request, of which nothing is checked yet; undefined if they cannot be read. */
+/** The parameters of a request, of which nothing is checked yet, or the error of those that cannot be read. */
 function paramsOf(given: Given): unknown {
   if ('content' in given) return given.content;
-  if ('body' in given) return parseJson(given.body.toString());
-  try {
-    return readParams(new URL(given.target, origin).searchParams);
-  } catch {
-    return undefined;
-  }
+  if ('target' in given) return paramsIn(new URLSearchParams(given.target.split(/\?(.*)/s)[1]));
+  return parseJson(given.body.toString()) ?? unreadableRequest(notJson);
+}
+
+const notJson = 'A request must be an object with a query, in JSON';
+
+/** The parameters in the target of a GET. Others may stand beside them. An empty one counts as none. */
+function paramsIn(given: URLSearchParams): unknown {
+  const textOf = (name: string) => given.get(name) || undefined;
+  const [variables, extensions] = ['variables', 'extensions'].map((name) =>
+    parseJson(textOf(name) ?? 'null'),
+  );
+  if (variables === undefined || extensions === undefined)
+    return unreadableRequest('variables and extensions must be JSON');
+  const [query, operationName] = ['query', 'operationName'].map(textOf);
+  return { query, operationName, variables, extensions, documentId: given.get('documentId') };
 }
 
 const other = (run: OtherWork['run'], mayHaveWritten = false): OtherWork => ({
@@ -253,12 +262,14 @@ function createRun(yoga: Yoga, others: readonly Plugin[]) {
       each.onRequest || each.onRequestParse || each.onResultProcess || each.onResponse || each.onPluginInit,
   );
 
-  async function runThin(context: RequestContext, params: GraphQLParams | undefined, type: WholeType) {
+  async function runThin(context: RequestContext, type: WholeType) {
     // It takes as long to make as the rest of the thin path.
-    const request = others.length > 0 ? requestFor(context.exchange, context.accepted, undefined) : post;
+    const { exchange, accepted, given } = context;
+    const request = others.length > 0 ? requestFor(exchange, accepted) : post;
     const result = await resultOf(() => {
-      if (params === undefined) throw unreadableRequest('A request must be an object with a query, in JSON');
-      return yoga.getResultForParams({ params, request }, context);
+      if (given instanceof GraphQLError) throw given;
+      // Plugins check them.
+      return yoga.getResultForParams({ params: given as GraphQLParams, request }, context);
     });
     if (isAsyncIterable(result)) return streamOf(result, context);
     noteErrors(result, context);
@@ -274,6 +285,7 @@ function createRun(yoga: Yoga, others: readonly Plugin[]) {
     const { exchange, accepted } = received;
     const context: RequestContext = {
       ...received,
+      given: params,
       progress: {},
       ended: new AbortController(),
       broken: new AbortController(),
@@ -283,8 +295,8 @@ function createRun(yoga: Yoga, others: readonly Plugin[]) {
     const { whole } = accepted;
     // Only the thin path takes what a WebSocket or a tool has sent.
     if (isThin && whole && (isMessage || type !== OperationTypeNode.SUBSCRIPTION))
-      return noted(await runThin(context, params as GraphQLParams | undefined, whole), context);
-    const request = requestFor(exchange, accepted, 'body' in given ? given.body : undefined);
+      return noted(await runThin(context, whole), context);
+    const request = requestFor(exchange, accepted);
     return noted(await receivedFrom(await yoga.fetch(request, context), context), context);
   };
 }

@@ -36,10 +36,11 @@ const script = `
   import { runInNewContext } from 'node:vm';
   const source = ${JSON.stringify(new URL('../../src/', import.meta.url).href)};
   const { readConfig } = await import(source + 'config/config.ts');
+  const { extensions } = await import(source + 'extensions/extensions.ts');
   const { openGateway } = await import(source + 'server/gateway.ts');
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc');
-  const gateway = await openGateway(readConfig(JSON.parse(process.argv[1])));
+  const gateway = await openGateway(readConfig(JSON.parse(process.argv[1]), extensions));
   console.log('listening ' + gateway.url);
   for await (const _ of process.stdin) {
     collect();

@@ -117,6 +117,9 @@ describe('POST', () => {
   it('treats null parameters as absent', async () => {
     expect((await post(JSON.stringify({ query, operationName: null, variables: null }))).data).toEqual(data);
     expect((await post(JSON.stringify({ query, unknown: null }))).data).toEqual(data);
+    const withDefault = 'query ($is: Boolean = true) { viewer @include(if: $is) { username } }';
+    expect((await post(JSON.stringify({ query: withDefault, variables: null }))).data).toEqual(data);
+    expect(await (await get({ query: withDefault })).json()).toEqual({ data });
     const response = await get({ query, variables: 'null', extensions: 'null', operationName: '' });
     expect(await response.json()).toEqual({ data });
   });

@@ -18,7 +18,7 @@ export function preparing(settings: Record<string, string> = {}): (query: string
   const config = readConfig(settings);
   const documents = createDocuments(config);
   const failed = (message: string) => ({ errors: [new GraphQLError(message)] });
-  return (query, { operationName, variables } = {}) => {
+  return (query, { operationName, variables = {} } = {}) => {
     const document = documents.read(query);
     if ('errors' in document) return document;
     const operation = document.operation(operationName);

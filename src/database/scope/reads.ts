@@ -68,8 +68,10 @@ export function rowsOf(
   for (const [name, value] of Object.entries(where as Args)) {
     const link = linkOf(model, name);
     if (value === undefined) continue;
-    if (['AND', 'OR', 'NOT'].includes(name))
-      others.push({ [name]: every(value, (each) => rowsOf(viewer, model, each, {})) });
+    const below = () => every(value, (each) => rowsOf(viewer, model, each, {}));
+    // An empty `OR` has no rows where it stands, and all rows within `AND`.
+    if (name === 'OR') columns.OR = below();
+    else if (name === 'AND' || name === 'NOT') others.push({ [name]: below() });
     else if (link) others.push(relatedOf(viewer, name, link, value));
     else columns[name] = value;
   }
@@ -84,13 +86,22 @@ function relatedOf(viewer: ViewerRef, name: string, { model, isList }: Link, val
     if (where === undefined) return {};
     if (where === null) return { [name]: { [kind === 'is' ? 'isNot' : 'is']: seen } };
     // Prisma would leave an empty condition out of the `OR`.
-    if (kind === 'every' && isDeepStrictEqual(where, {})) return {};
+    if (kind === 'every' && isEmpty(where)) return {};
     if (kind === 'every')
       return { [name]: { every: { OR: [{ NOT: seen }, rowsOf(viewer, model, where, {})] } } };
     return { [name]: { [kind]: rowsOf(viewer, model, where) } };
   });
   return { AND: conditions };
 }
+
+/** Whether all rows meet a condition, since it says nothing. */
+const isEmpty = (where: unknown): boolean =>
+  where === undefined ||
+  (isArgs(where) &&
+    Object.entries(where).every(
+      ([name, value]) =>
+        value === undefined || ((name === 'AND' || name === 'NOT') && [value].flat().every(isEmpty)),
+    ));
 
 const orderOf = (model: ModelName, given: unknown): unknown =>
   every(given, (each) =>

@@ -1,7 +1,7 @@
 /**
  * The main file of this folder: restricts Prisma's client to a viewer. Every read and every write has the viewer's condition of the
  * table of models, at every depth: in relations that are selected, counted, filtered by or connected. What Prisma cannot restrict,
- * and what this folder does not know, is an error.
+ * and what this folder does not know, is an error. Code that takes the whole client from it, by `$extends` or `$parent`, gets around it.
  */
 
 import { columnsOf } from '../dataModel.ts';

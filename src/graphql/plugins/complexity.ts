@@ -21,7 +21,7 @@ type Measured =
 export function measure(
   { schema }: Documents,
   { document, operation }: CheckedOperation,
-  given: Values = {},
+  given: Values,
 ): Measured {
   if (isTooDeep(given)) return { errors: [unreadableRequest('The variables are nested too deeply')] };
   if (hasTooManyValues(given)) return { errors: [unreadableRequest(tooManyValues)] };
@@ -46,7 +46,7 @@ export function useComplexity(
     const { document, operation, variables } = progress;
     // An execution for a subscription was measured when it began.
     if (variables || !operation || !document || 'errors' in document) return [];
-    const measured = measure(documents, { document, operation }, params.variables);
+    const measured = measure(documents, { document, operation }, params.variables ?? {});
     if ('errors' in measured) return measured.errors;
     progress.variables = measured.variables;
     maxAnonymous ??= viewer ? undefined : computeMaxAnonymous();

@@ -67,10 +67,10 @@ export function useLiveQueries(options: LiveQueryOptions): GatewayPlugin {
 
     onSubscribe({ context, setSubscribeFn, setResultAndStopExecution }) {
       const { viewer, exchange, accepted } = context;
-      const refuse = (error: GraphQLError) => setResultAndStopExecution({ errors: [error] });
-      if (exchange.transport === undefined && !accepted.stream) return refuse(noStream);
-      if (!open.acquire(viewer.id)) return refuse(tooMany(open.limit));
-      setSubscribeFn(() => follow(context));
+      if (exchange.transport === undefined && !accepted.stream)
+        return setResultAndStopExecution({ errors: [noStream] });
+      // A plugin of others may still refuse the subscription: it counts once it begins.
+      setSubscribeFn(() => (open.acquire(viewer.id) ? follow(context) : { errors: [tooMany(open.limit)] }));
     },
   };
 }
@@ -103,9 +103,10 @@ function createRunners(
   const inTurn = createKeyedQueue<number>((took) => sleep(Math.min(took, longestRest)));
 
   async function execute(context: GatewayContext) {
-    const { exchange, viewer, request, params, accepted, progress, ended, broken } = context;
+    const { exchange, viewer, request, params, accepted, given, progress, ended, broken } = context;
     // A new context has new loaders, which have not cached the data of earlier executions.
-    const fresh = { exchange, viewer, request, params, accepted, progress, ended, broken, isLive: true };
+    const own = { exchange, viewer, accepted, given, progress, ended, broken };
+    const fresh = { ...own, request, params, isLive: true };
     const { schema, contextFactory, execute } = getEnveloped(fresh);
     const { document, variables } = progress;
     const result: ExecutionResult = await execute({
