@@ -58,7 +58,9 @@ Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. N
       return () => database.close();
     });
 
-    const hasOthers = expect.stringMatching(/^This database has users or records of its own, or accounts that live elsewhere/);
+    const hasOthers = expect.stringMatching(
+      /^This database has users or records of its own, or accounts that live elsewhere/,
+    );
     const blank = 'cannot be used: it takes visible characters, and no space at either end.';
     it.each([
       [1, ['user', 'create', 'ZOE'], 'There is already a user named "zoe".'],

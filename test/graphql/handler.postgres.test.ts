@@ -114,6 +114,29 @@ describe('POST', () => {
       });
   });
 
+  it('reads a body in one way for every media type of the response', async () => {
+    const send = async (type: string, body: string) => {
+      const response = await fetch(`${gateway.url}/graphql`, {
+        method: 'POST',
+        headers: {
+          Authorization: `Bearer ${alice.token}`,
+          'Content-Type': type,
+          Accept: 'text/event-stream',
+        },
+        body,
+      });
+      return [response.status, await response.text()];
+    };
+    const result =
+      ':\n\nevent: next\ndata: {"data":{"viewer":{"username":"alice"}}}\n\nevent: complete\ndata:\n\n';
+    expect(await send('Application/JSON ; charset=utf-8', JSON.stringify({ query }))).toEqual([200, result]);
+    for (const unreadable of [`\uFEFF${JSON.stringify({ query })}`, '{'])
+      expect(await send('application/json', unreadable)).toEqual([
+        400,
+        expect.stringContaining('A request must be an object with a query, in JSON'),
+      ]);
+  });
+
   it('treats null parameters as absent', async () => {
     expect((await post(JSON.stringify({ query, operationName: null, variables: null }))).data).toEqual(data);
     expect((await post(JSON.stringify({ query, unknown: null }))).data).toEqual(data);

@@ -115,8 +115,12 @@ describe('it reads rows of the viewer alone', () => {
     expect(await sees({ libraryEntries: { some: { userId: bob.userId } } })).toBe(false);
     expect(await sees({ libraryEntries: { every: { userId: alice.userId } } })).toBe(true);
     // Among rows of their own, the conditions mean what they always mean.
-    for (const sessions of [{ some: {} }, { none: {} }, { every: { passed: true } }, { every: {} }]) {
-      const where = { ownerId: alice.userId, sessions };
+    const conditions: object[] = [
+      ...[{ some: {} }, { none: {} }, { every: { passed: true } }, { every: {} }, { some: { OR: [] } }],
+      ...[{ every: { name: undefined } }, { every: { AND: [], NOT: [{}] } }],
+    ].map((sessions) => ({ sessions }));
+    for (const condition of [...conditions, { OR: [] }, { AND: [] }, { NOT: { OR: [] } }]) {
+      const where = { ownerId: alice.userId, ...condition };
       expect(ids(await hers.dttTemplate.findMany({ where }))).toEqual(
         ids(await database.client.dttTemplate.findMany({ where })),
       );
