@@ -239,6 +239,9 @@ it('a node of another user is as one that does not exist, and a page begins behi
 });
 
 describe('in the schema of the gateway', () => {
+  // Other tests of this worker would get that schema.
+  afterAll(() => void vi.resetModules());
+
   /** The modules of the schema, loaded anew with more fields. */
   async function withFields() {
     vi.resetModules();
