@@ -22,9 +22,13 @@ const all = readdirSync('src/extensions', { withFileTypes: true }).flatMap((entr
   entry.isDirectory() ? [entry.name] : [],
 );
 
-/** The tests of the core. Those of the documents and of the files for operators name extensions, which are there for users. */
+/**
+ * The tests of the core. Those of the documents, of the files for operators and of the package name extensions or their packages,
+ * which are there for users.
+ */
+const others = ['docs', 'ops', 'extensions', 'bench', 'large', 'package.unit.test.ts'];
 const testsOfCore = readdirSync('test')
-  .filter((name) => !['docs', 'ops', 'extensions', 'bench', 'large'].includes(name))
+  .filter((name) => !others.includes(name))
   .map((name) => `test/${name}`);
 
 /** The files of git, and those that are generated or installed. The copy has links to the latter. */
