@@ -4,6 +4,7 @@ import type { ForeignTokens, GatewayParts, Hooks, Metric } from '../../extension
 import { httpErrors } from '../../http/errorResponse.ts';
 import type { UpstreamTokens } from './client/tokens.ts';
 import { messages } from './messages.ts';
+import { maxConnections } from './mirror/accounts.ts';
 import { longestActivation } from './mirror/activation.ts';
 import { type MirrorService, type MirrorServiceOptions, openMirrorService } from './mirror/service.ts';
 import { createProxy } from './proxy/proxy.ts';
@@ -41,6 +42,7 @@ export function hooksOf(
     }),
     elsewhere: mirror.upstream,
     longest: longestActivation,
+    connections: maxConnections,
     // What is forwarded is not read from the mirror.
     beforeRead: (exchange, viewer) =>
       exchange.endpoint === 'rest' && forwarding ? undefined : mirror.waitUntilFresh(exchange, viewer),

@@ -4,6 +4,7 @@ import type { Viewer } from '../../../auth/viewer.ts';
 import type { ErrorCode } from '../../../errors.ts';
 import type { HttpResponse } from '../../../http/response.ts';
 import type { Budget } from './budget.ts';
+import type { InTurn } from './turns.ts';
 
 /** Access of one viewer to the account upstream. */
 export interface UpstreamAccess {
@@ -11,6 +12,7 @@ export interface UpstreamAccess {
   /** A token of the account: that of the client, if it is an upstream token. */
   readonly token: string;
   readonly budget: Budget;
+  readonly inTurn: InTurn;
   readonly reader: Reader;
   /** Must be called when the upstream has rejected the token. */
   noteRejected(): void;

@@ -69,8 +69,8 @@ export interface UpstreamOptions {
   readonly budget?: Budget;
   /** What the requests are for. */
   readonly priority?: Priority;
-  /** Limits the concurrent requests of all accounts together. */
-  readonly inTurn?: (<T>(send: () => Promise<T>) => Promise<T>) | undefined;
+  /** Limits the concurrent requests. */
+  readonly inTurn?: <T>(send: () => Promise<T>, method: 'GET' | 'POST') => Promise<T>;
   /** Called for every response that rejects the token. */
   readonly onUnauthorized?: (route: string) => void;
   /** Called before each repetition: why, the number of the attempt, and how many there are at most. */
@@ -101,7 +101,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       const wait = priority === 'demand' ? budget.delayFor(1) : 0;
       if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
       await budget.take(priority, signal);
-      return inTurn(() => send(call, signal));
+      return inTurn(() => send(call, signal), call.method);
     };
     try {
       return await pRetry(attempt, {

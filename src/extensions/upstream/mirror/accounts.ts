@@ -5,6 +5,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Change, ChangeFeed } from '../../../database/feed/changeFeed.ts';
 import { createBudget } from '../client/budget.ts';
+import { createTurns, mostOnDemand } from '../client/turns.ts';
 import { UpstreamError } from '../client/upstream.ts';
 import type { IdentifyAccount } from './account.ts';
 import { isMirrored } from './mirror.ts';
@@ -32,6 +33,9 @@ export type Accounts = ReturnType<typeof createAccounts>;
 
 /** How many background requests, for which no client waits, may be in flight. */
 const maxRequests = 32;
+
+/** How many connections the requests about accounts may have open. */
+export const maxConnections = maxRequests + mostOnDemand;
 
 /** A changed row of User means that an account has been added, removed or renamed. */
 function markAccountsStale(accounts: ReadonlyMap<number, MirroredAccount>, change: Change): void {
@@ -74,6 +78,7 @@ export function createAccounts(options: AccountsOptions) {
   // Removed accounts, until their runs have ended.
   const leaving = new Set<Promise<void>>();
   const inTurn = pLimit(maxRequests);
+  const createOnDemand = createTurns();
   const runLog = createRunLog(logger);
   let requests = 0;
   const unsubscribe = feed.subscribe((change) => markAccountsStale(accounts, change));
@@ -85,6 +90,7 @@ export function createAccounts(options: AccountsOptions) {
     const account = createMirroredAccount({
       ...options,
       inTurn,
+      onDemand: createOnDemand(),
       budget: createBudget(rate, () => requests++),
       runs: createRuns({ ...options, userId: id }),
       stored: createFreshnessStore(pool, id),

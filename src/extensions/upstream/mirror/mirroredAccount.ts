@@ -5,12 +5,14 @@ import type { LimitFunction } from 'p-limit';
 import { createSharedRuns, type SharedRuns } from '../../../database/waiting.ts';
 import type { Budget, Priority } from '../client/budget.ts';
 import type { Credential, TokenStatus } from '../client/tokens.ts';
+import type { InTurn } from '../client/turns.ts';
 import {
   AnotherAccount,
   createUpstream,
   type Timing,
   type Upstream,
   UpstreamError,
+  type UpstreamOptions,
 } from '../client/upstream.ts';
 import { type AccountFreshness, createAccountFreshness, type WriteScope } from './accountFreshness.ts';
 import type { FreshnessStore } from './storedFreshness.ts';
@@ -34,6 +36,8 @@ interface Surroundings extends MirroredAccountOptions {
   readonly budget: Budget;
   /** Limits the background requests in flight, for all accounts together. */
   readonly inTurn: LimitFunction;
+  /** Limits the requests of the account that clients wait for. */
+  readonly onDemand: InTurn;
   readonly runs: AccountRuns;
   readonly stored: FreshnessStore;
   /** Called when rows of the account have changed here, whichever process wrote them. */
@@ -69,7 +73,7 @@ interface AccountState extends Surroundings {
 export type MirroredAccount = ReturnType<typeof createMirroredAccount>;
 
 export function createMirroredAccount(options: Surroundings) {
-  const { budget, runs, stored, onChanged } = options;
+  const { budget, onDemand, runs, stored, onChanged } = options;
   const freshness = createAccountFreshness(stored, onChanged);
   const credentials = new Set<Credential>();
   const refreshes = createSharedRuns(() => run(self));
@@ -89,6 +93,7 @@ export function createMirroredAccount(options: Surroundings) {
   };
   return {
     budget,
+    onDemand,
     freshness,
     /** How many records of the upstream are left out. */
     skipped: runs.skipped,
@@ -137,12 +142,13 @@ const newestOf = ({ credentials }: AccountState) => [...credentials].findLast((e
 const timingOnDemand: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
 
 function upstreamWith(self: AccountState, credential: Credential, priority: Priority): Upstream {
-  const { base, budget, onTokenStatus } = self;
+  const { base, budget, onDemand, onTokenStatus } = self;
   const { token } = credential;
   const isAwaited = priority === 'demand';
   const timing = { ...(isAwaited && timingOnDemand), ...self.timing };
-  // A request that a client waits for does not queue behind those of other accounts.
-  const inTurn = isAwaited ? undefined : self.inTurn;
+  const inTurn: UpstreamOptions['inTurn'] = isAwaited
+    ? (send, method) => onDemand(method === 'GET' ? 'read' : 'write', send)
+    : self.inTurn;
   const onUnauthorized = (route: string) =>
     onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', performance.now());
   return createUpstream({ base, token, timing, budget, priority, inTurn, onUnauthorized });

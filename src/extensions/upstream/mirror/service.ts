@@ -148,6 +148,7 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
         accountId: viewer.id,
         token,
         budget: account.budget,
+        inTurn: account.onDemand,
         reader: { id, confirmSince: (since) => credentials.confirmSince(id, since) },
         noteRejected: () => credentials.noteStatus(credential, 'doubtful', performance.now()),
         noteWrite: (path) => writes.note(viewer.id, scopeOf(path)),

@@ -11,15 +11,12 @@
 import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { LRUCache } from 'lru-cache';
-import pLimit, { type LimitFunction } from 'p-limit';
 import { allows } from '../../../auth/scopes.ts';
 import type { Viewer } from '../../../auth/viewer.ts';
 import { messages, scopeNeeded, systemCodeOf } from '../../../errors.ts';
 import { forwardedMethods } from '../../../http/cors.ts';
 import { errorResponse, restErrorResponse } from '../../../http/errorResponse.ts';
 import { type Exchange, restPath } from '../../../http/exchange.ts';
-import { atMost } from '../../../http/lruLimit.ts';
 import { isRead, readBody } from '../../../http/request.ts';
 import { type HttpResponse, isResponse, matches } from '../../../http/response.ts';
 import type {
@@ -29,7 +26,7 @@ import type {
   UpstreamRequest,
   UpstreamResponse,
 } from '../client/access.ts';
-import { isUnconnected, readResponseBody, readRetryAfter } from '../client/upstream.ts';
+import { isUnconnected, readResponseBody, readRetryAfter, UpstreamBusy } from '../client/upstream.ts';
 import { messages as upstreamMessages } from '../messages.ts';
 import { createReadCache, type ReadCache, type ReadCacheOptions, type ReadResult } from './readCache.ts';
 
@@ -58,7 +55,6 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     });
   }
 
-  const inTurn = createReadLimits();
   return async (exchange, viewer) => {
     exchange.operation = 'forwarded';
     const writes = !isRead(exchange) || overrides.some((name) => name in exchange.request.headers);
@@ -67,28 +63,21 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     if (!access) return errorResponse('rest', accounts.unreachable, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);
     if (isResponse(request)) return request;
-    const send: Send = (given) => sendFor(viewer, access, given, accounts.longest);
-    const sendRead: Send = (given) => inTurn(access.accountId, () => send(given));
+    const send: Send = (given) =>
+      access
+        .inTurn(writes ? 'write' : 'read', () => sendFor(viewer, access, given, accounts.longest))
+        .catch(tooMany);
     if (writes) return respond(exchange, { given: await write(exchange, access, send, request) });
     if (!cache || uncached.some((name) => name in request.headers))
-      return respond(exchange, { given: await sendRead(request) });
-    return readThrough(cache, exchange, access, request, sendRead);
+      return respond(exchange, { given: await send(request) });
+    return readThrough(cache, exchange, access, request, send);
   };
 }
 
-/** How many reads of an account may be in flight, and how many more may wait. */
-const maxReads = 16;
-const maxWaiting = 200;
-
-/** Limits the concurrent reads of each account, so that one client cannot hold all connections. Writes do not wait. */
-function createReadLimits() {
-  const limits = new LRUCache<number, LimitFunction>(atMost(10_000));
-  const tooMany = failed(restErrorResponse(503, messages.tooBusy, { 'Retry-After': '1' }), false);
-  return (accountId: number, read: () => Promise<UpstreamResponse>) => {
-    const limit = limits.get(accountId) ?? pLimit(maxReads);
-    limits.set(accountId, limit);
-    return limit.pendingCount < maxWaiting ? limit(read) : Promise.resolve(tooMany);
-  };
+/** The result of a request that got no turn. */
+function tooMany(error: unknown): UpstreamResponse {
+  if (!(error instanceof UpstreamBusy)) throw error;
+  return failed(restErrorResponse(503, messages.tooBusy, { 'Retry-After': String(error.retryAfter) }), false);
 }
 
 type Send = (request: UpstreamRequest) => Promise<UpstreamResponse>;

@@ -4,6 +4,8 @@ import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createSignal } from '../../../../src/database/waiting.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
+import { createTurns } from '../../../../src/extensions/upstream/client/turns.ts';
+import { UpstreamBusy } from '../../../../src/extensions/upstream/client/upstream.ts';
 import {
   createMirroredAccount,
   type MirroredAccount,
@@ -62,6 +64,7 @@ beforeEach(() => {
     timing: {},
     budget: createBudget(0),
     inTurn: pLimit(1),
+    onDemand: createTurns()(),
     runs: { lists, details, skipped: () => 0, progress: () => 0 },
     stored: { read: readStored, storeWrite },
     interval,
@@ -244,6 +247,22 @@ describe('an account of the mirror', () => {
     await write('dttTemplates');
     await vi.advanceTimersByTimeAsync(0);
     expect(parts()).toEqual(['all', ['locks', 'dttTemplates']]);
+  });
+
+  it('has as many requests in flight, by GraphQL too, as it may have by REST', async () => {
+    const stop = new AbortController();
+    const stopped = new Promise<never>((_, reject) => {
+      stop.signal.addEventListener('abort', () => reject(stop.signal.reason));
+    });
+    const sending = vi.spyOn(globalThis, 'fetch').mockReturnValue(stopped);
+    const posts = Array.from({ length: 217 }, () =>
+      account.upstreamFor()?.post('/dtt/templates/1', {}, stop.signal),
+    );
+    await expect(Promise.race(posts)).rejects.toBeInstanceOf(UpstreamBusy);
+    expect(sending).toHaveBeenCalledTimes(16);
+    stop.abort();
+    await Promise.allSettled(posts);
+    sending.mockRestore();
   });
 
   it('has the session noted that was written', async () => {

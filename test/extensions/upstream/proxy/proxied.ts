@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { vi } from 'vitest';
 import type { Viewer } from '../../../../src/auth/viewer.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
+import { createTurns, type InTurn } from '../../../../src/extensions/upstream/client/turns.ts';
 import { createProxy, type ProxyOptions } from '../../../../src/extensions/upstream/proxy/proxy.ts';
 import { send } from '../../../../src/http/send.ts';
 import { openExchanges } from '../../../support/exchanges.ts';
@@ -25,6 +26,8 @@ const accountIds = new Map([
 export interface ProxiedOptions extends Partial<Pick<ProxyOptions, 'lifetime' | 'maxBytes'>> {
   /** How long, in milliseconds, the upstream may take. */
   readonly longest?: number;
+  /** How long, in milliseconds, a request may wait for its turn. */
+  readonly longestWait?: number;
   /** Requests a minute. */
   readonly rate?: number;
   readonly catchUp?: () => Promise<boolean>;
@@ -43,6 +46,13 @@ export async function openProxied(options: ProxiedOptions = {}) {
   const tokensOf = new WeakMap<Viewer, string>();
   const fake = createFakeFeed(options.catchUp);
   const budgets = new Map([1, 2].map((id) => [id, createBudget(options.rate ?? 0)]));
+  const createInTurn = createTurns(options.longestWait);
+  const turns = new Map<number, InTurn>();
+  function turnsOf(id: number): InTurn {
+    const inTurn = turns.get(id) ?? createInTurn();
+    turns.set(id, inTurn);
+    return inTurn;
+  }
   const server = createServer(async (received, response) => {
     let body = '';
     for await (const chunk of received) body += chunk;
@@ -71,6 +81,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
             accountId: id,
             token: `token of ${token}`,
             budget,
+            inTurn: turnsOf(id),
             reader: { id: token, confirmSince: async () => proxied.isConfirmed() },
             noteRejected: () => void rejected.push(id),
             async noteWrite(path) {

@@ -523,23 +523,41 @@ describe('while the upstream is away or busy', () => {
   });
 });
 
-it('the reads of an account have at most 16 connections, 200 more wait, and writes do not wait for them', async () => {
-  const { ask, requests } = await open({ longest: 20_000 });
-  const held: ServerResponse[] = [];
-  proxied.respond = (request, response) =>
-    void (request.method === 'POST' ? response.end('written') : held.push(response));
-  const statuses: (number | undefined)[] = [];
-  const reads = Array.from({ length: 220 }, async (_, index) => {
-    statuses.push((await ask(`/${index}`)).status);
+describe.each([
+  ['reads', 'GET', 'POST'],
+  ['writes', 'POST', 'GET'],
+])('of the %s of an account', (_, method, other) => {
+  it('16 are in flight, 200 more wait, those behind get a 503, and requests of the other kind do not wait', async () => {
+    const { ask, requests, written } = await open({ longest: 60_000, longestWait: 60_000 });
+    const held: ServerResponse[] = [];
+    proxied.respond = (request, response) =>
+      void (request.method === method ? held.push(response) : response.end('at once'));
+    const statuses: (number | undefined)[] = [];
+    const all = Array.from({ length: 220 }, async (_each, index) => {
+      statuses.push((await ask(`/${index}`, {}, { method })).status);
+    });
+    await expect.poll(() => statuses).toEqual([503, 503, 503, 503]);
+    expect(requests).toHaveLength(16);
+    expect((await ask('/x', {}, { method: other })).body).toBe('at once');
+    expect((await ask('/x', { Authorization: 'Bearer bob' }, { method: other })).body).toBe('at once');
+    proxied.respond = (_request, response) => response.end();
+    for (const response of held) response.end();
+    await Promise.all(all);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(216);
+    // Those with a 503 were not sent.
+    expect(written).toHaveLength(method === 'POST' ? 216 : 2);
   });
-  await expect.poll(() => statuses).toEqual([503, 503, 503, 503]);
-  expect(requests).toHaveLength(16);
-  expect((await ask('/x', {}, { method: 'POST' })).body).toBe('written');
-  expect(requests).toHaveLength(17);
-  numbered();
-  for (const response of held) response.end();
-  await Promise.all(reads);
-  expect(statuses.filter((status) => status === 200)).toHaveLength(216);
+
+  it('each gets a response in time: a 504 if it was sent, and otherwise a 503', async () => {
+    const { ask, requests } = await open({ longest: 2_000, longestWait: 300 });
+    proxied.respond = () => {};
+    const sending = Array.from({ length: 60 }, (_each, index) => ask(`/${index}`, {}, { method }));
+    const all = await Promise.all(sending);
+    expect(requests).toHaveLength(16);
+    expect(all.filter(({ status }) => status === 504)).toHaveLength(16);
+    const rejected = all.filter(({ status }) => status === 503);
+    expect(rejected.map(({ headers }) => headers.get('Retry-After'))).toEqual(Array(44).fill('1'));
+  });
 });
 
 describe('the memory', () => {

@@ -1,0 +1,56 @@
+/** How many requests of clients are in flight, of an account and of all, and how long the others wait. */
+
+import { setImmediate } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { createTurns, mostOnDemand } from '../../../../src/extensions/upstream/client/turns.ts';
+import { UpstreamBusy } from '../../../../src/extensions/upstream/client/upstream.ts';
+
+const outcomeOf = (sending: Promise<string>) =>
+  sending.catch((error: unknown) => (error instanceof UpstreamBusy ? 'too many' : String(error)));
+
+it('all accounts together have a limit of reads and one of writes, and of those that wait', async () => {
+  const createInTurn = createTurns(60_000);
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let inFlight = 0;
+  const send = async () => {
+    inFlight++;
+    await released;
+    return 'sent';
+  };
+  const all: Promise<string>[] = [];
+  for (let accounts = 0; accounts < 40; accounts++) {
+    const inTurn = createInTurn();
+    for (let count = 0; count < 16; count++)
+      all.push(outcomeOf(inTurn('read', send)), outcomeOf(inTurn('write', send)));
+    await setImmediate();
+  }
+  expect(inFlight).toBe(mostOnDemand);
+  release();
+  const outcomes = await Promise.all(all);
+  // The last ones of either kind come from an account whose first requests still found room.
+  expect(outcomes.filter((outcome) => outcome === 'sent').length).toBeLessThan(mostOnDemand + 2 * (200 + 16));
+  expect(outcomes.at(-1)).toBe('too many');
+});
+
+it('a request that has waited too long, for its account or for all, is never sent', async () => {
+  const createInTurn = createTurns(100);
+  let inFlight = 0;
+  const hold = () => {
+    inFlight++;
+    return new Promise<string>(() => {});
+  };
+  const busy = createInTurn();
+  for (let count = 0; count < 16; count++) void busy('read', hold);
+  for (let accounts = 0; accounts < 6; accounts++) {
+    const inTurn = createInTurn();
+    for (let count = 0; count < 14; count++) void inTurn('read', hold);
+  }
+  await setImmediate();
+  expect(inFlight).toBe(100);
+  const waiting = [busy, createInTurn()].map((inTurn) => outcomeOf(inTurn('read', hold)));
+  expect(await Promise.all(waiting)).toEqual(['too many', 'too many']);
+  expect(inFlight).toBe(100);
+});
