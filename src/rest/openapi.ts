@@ -249,7 +249,7 @@ const headers: Record<string, HeaderObject> = {
     schema: { type: 'string', pattern: positionPattern },
   },
   Accept: {
-    description: 'The media type that the body must have, if it had another one or none.',
+    description: 'The media type that the body must have, if it was not JSON or not sent as JSON.',
     schema: { type: 'string', const: 'application/json' },
   },
   ETag: {
@@ -320,6 +320,8 @@ interface Scope {
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** The named schemas of the OpenAPI document. */
   readonly components: Record<string, SchemaObject>;
+  /** Whether the account may live elsewhere. */
+  readonly mayBeUnknown: boolean;
 }
 
 /** The JSON Schema of each scalar. */
@@ -336,13 +338,15 @@ export const scalars: Readonly<Record<string, SchemaObject>> = {
 /**
  * Describes the data of a route: its schema, and the type of its records.
  * @param components the schemas of enums, and of objects that are selected by a single fragment, are added to it.
+ * @param mayBeUnknown whether fields are null that may be unknown for an account that lives elsewhere.
  * @throws for a selection whose JSON can have different shapes.
  */
 export function describeSelection(
   route: Route,
   components: Record<string, SchemaObject>,
+  mayBeUnknown = false,
 ): { readonly data: Schema; readonly record: GraphQLObjectType } {
-  const scope = { name: nameOf(route), fragments: fragmentsOf(route.document), components };
+  const scope = { name: nameOf(route), fragments: fragmentsOf(route.document), components, mayBeUnknown };
   const root = schema.getRootType(route.operation.operation);
   const node = route.operation.selectionSet.selections[0];
   const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
@@ -372,11 +376,14 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
 
 /**
  * Three kinds of nullable fields are never null here: a field that is null only with an error, since the response is successful; a
- * field that may be unknown only for an account that lives elsewhere, which REST does not serve; and an optional field, which is left out instead.
+ * field that may be unknown only for an account that lives elsewhere, which REST does not serve, but tools do; and an optional field, which
+ * is left out instead.
  */
 function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
   const hasValue =
-    isNullOnlyWithError(field) || isOptional(node) || descriptionOfUnknown(field) !== undefined;
+    isNullOnlyWithError(field) ||
+    isOptional(node) ||
+    (descriptionOfUnknown(field) !== undefined && !scope.mayBeUnknown);
   return (hasValue ? presentSchemaOf : schemaOf)(field.type, node, scope);
 }
 

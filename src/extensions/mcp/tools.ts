@@ -123,7 +123,7 @@ function toolOf(route: Route): Tool {
   const components: Record<string, SchemaObject> = route.isList
     ? { Pagination: exactly({ limit: { type: 'integer' }, offset: { type: 'integer' } }) }
     : {};
-  const { data: output } = describeSelection(route, components);
+  const { data: output } = describeSelection(route, components, true);
   const hasId = route.path.endsWith('/{id}');
   const inputs = [
     ...(hasId ? [idParameter] : []),
