@@ -10,7 +10,6 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
-import { isRead } from './request.ts';
 import { send } from './send.ts';
 
 /** How long the server waits for clients, in milliseconds. */
@@ -133,19 +132,12 @@ interface ConnectionState {
   hasViewer: boolean;
   /** The responses that come after others, to requests that the client sent without waiting for those. */
   queued: Set<ServerResponse> | undefined;
-  /** The latest exchange that may write. */
-  unsafe: Exchange | undefined;
 }
 
 function open(connections: Map<Duplex, ConnectionState>, socket: Socket): void {
   // Node remembers the address once it was read: rate limits count requests whose client has left as well.
   void socket.remoteAddress;
-  const connection: ConnectionState = {
-    latest: undefined,
-    hasViewer: false,
-    queued: undefined,
-    unsafe: undefined,
-  };
+  const connection: ConnectionState = { latest: undefined, hasViewer: false, queued: undefined };
   connections.set(socket, connection);
   socket.once('close', () => {
     connections.delete(socket);
@@ -188,17 +180,17 @@ const isIdle = ({ latest }: ConnectionState) =>
 function begin(connection: ConnectionState | undefined, exchange: Exchange): Promise<void> | undefined {
   if (!connection) return undefined;
   connection.hasViewer ||= connection.latest?.hasViewer ?? false;
+  const before = connection.latest?.response;
   connection.latest = exchange;
   const { response } = exchange;
-  const { unsafe } = connection;
-  if (!isRead(exchange)) connection.unsafe = exchange;
   if (response.socket !== null) return undefined;
   connection.queued ??= new Set();
   connection.queued.add(response);
   response.once('close', () => connection.queued?.delete(response));
-  // Requests that a client sends without waiting are handled in parallel only if the ones before are safe (RFC 9112, section 9.3.2).
-  if (!unsafe || unsafe.response.writableFinished) return undefined;
-  return new Promise((resolve) => unsafe.response.once('finish', resolve));
+  // Requests that a client sends without waiting are handled one after the other (RFC 9112, section 9.3.2): one before may write, or be
+  // answered by a stream. Were the responses of many made ahead, Node would stop reading, and not notice when the client leaves.
+  if (!before || before.writableFinished) return undefined;
+  return new Promise((resolve) => before.once('finish', resolve));
 }
 
 /** Ends the queued responses of a connection that is closed. Node ends only the one that it was sending. */

@@ -266,7 +266,8 @@ async function findBodyError(
   const { values, message: error } = route.body;
   if (!isJson(request)) return restErrorResponse(400, error, acceptsJsonOnly);
   const content = body ? contentOf(body) : message?.content;
-  return hasValues(content, values) ? undefined : restErrorResponse(400, error);
+  if (hasValues(content, values)) return undefined;
+  return restErrorResponse(400, error, content === undefined ? acceptsJsonOnly : {});
 }
 
 /** The value of a JSON body; undefined for any other body. */
