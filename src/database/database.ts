@@ -9,6 +9,7 @@ import { FolderInUse } from './embedded/folder.ts';
 import { newDatabaseFile } from './embedded/newDatabase.ts';
 import type { ChangeFeed, FeedReport } from './feed/changeFeed.ts';
 import { listenToEngine, listenToServer, type ReadLog } from './feed/notify.ts';
+import { watchServer } from './identity.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
 import { createSql, type ReadCheck, type Sql, statementName } from './reader/sql.ts';
 import { endWhenSilent, longestConnecting, sessionSettings } from './session.ts';
@@ -121,10 +122,14 @@ async function openServer(
 ): Promise<Database> {
   const { server, direct, pooled, decodes } = await findServer(urls);
   await migrate(direct, undefined, listener);
+  const watch = watchServer();
+  const makeSettings = sessionSettingsOf(bounds);
   return {
     ...connectTo(server, {
       bounds,
-      ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
+      ...(pooled
+        ? { readCheck: watch.check }
+        : { prepare: (client) => makeSettings(client).then(() => watch.add(client)) }),
       // Commands have few statements. Behind a pooler they prepare none, so as to leave nothing in its sessions.
       ...((!pooled || bounds) && { nameOf: statementName }),
     }),
@@ -133,7 +138,7 @@ async function openServer(
     failure: new Promise(() => {}),
     async openChangeFeed({ choose, readLog, report } = {}) {
       await choose?.({ direct, decodes });
-      return listenToServer(direct, server, { readLog, ...(report && { report }) });
+      return listenToServer(direct, server, { readLog, watch, ...(report && { report }) });
     },
   };
 }
