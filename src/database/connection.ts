@@ -5,7 +5,14 @@ import pg from 'pg';
 import { shellWord } from '../config/config.ts';
 import { encodedPassword, hasCutPassword, withPlainSslMode } from '../config/databaseUrl.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
-import { checkPooler, createSession, isPooled, isUnresponsive, unresponsive } from './session.ts';
+import {
+  checkPooler,
+  createSession,
+  isPooled,
+  isUnresponsive,
+  NoConnection,
+  unresponsive,
+} from './session.ts';
 
 /** The settings that name a server. */
 type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
@@ -143,8 +150,11 @@ const networkCalls: readonly unknown[] = ['connect', 'getaddrinfo', 'read', 'wri
 
 /** Whether an error means that the database is away, rather than that a statement is wrong. */
 export function isAway(error: unknown): boolean {
+  if (error instanceof NoConnection) return true;
   if (error instanceof AggregateError) return error.errors.some(isAway);
-  if (error instanceof pg.DatabaseError && away.test(error.code ?? '')) return true;
+  // A fatal error ends the session. A pooler that cannot connect passes on the server's, with any code.
+  if (error instanceof pg.DatabaseError && (error.severity === 'FATAL' || away.test(error.code ?? '')))
+    return true;
   if (error instanceof Error && 'syscall' in error) return networkCalls.includes(error.syscall);
   return /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting|\bQuery read timeout\b|before secure TLS|ended by the other party/.test(
     errorText(error),

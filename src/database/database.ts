@@ -3,6 +3,7 @@
 import pRetry from 'p-retry';
 import pg from 'pg';
 import type { Config } from '../config/config.ts';
+import { errorText } from '../errors.ts';
 import { findServer, type ServerUrls } from './connection.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { FolderInUse } from './embedded/folder.ts';
@@ -12,7 +13,7 @@ import { listenToEngine, listenToServer, type ReadLog } from './feed/notify.ts';
 import { watchServer } from './identity.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
 import { createSql, type ReadCheck, type Sql, statementName } from './reader/sql.ts';
-import { endWhenSilent, longestConnecting, sessionSettings } from './session.ts';
+import { endWhenSilent, longestConnecting, NoConnection, sessionSettings } from './session.ts';
 
 export interface ConnectedDatabase {
   readonly pool: pg.Pool;
@@ -181,12 +182,34 @@ interface ConnectOptions {
   release?(): Promise<void>;
 }
 
+/** A pool whose errors of connecting are told from those of statements. All its queries connect by this method. */
+class Pool extends pg.Pool {
+  override connect(): Promise<pg.PoolClient>;
+  override connect(callback: Connected): void;
+  override connect(callback?: Connected): Promise<pg.PoolClient> | undefined {
+    if (!callback)
+      return super.connect().catch((error: unknown) => {
+        throw unconnected(error);
+      });
+    super.connect((error, ...opened) => callback(error && unconnected(error), ...opened));
+    return undefined;
+  }
+}
+
+type Connected = (
+  error: Error | undefined,
+  client: pg.PoolClient | undefined,
+  done: (release?: unknown) => void,
+) => void;
+
+const unconnected = (error: unknown) => new NoConnection(errorText(error), { cause: error });
+
 /** Opens a pool, and the SQL interface over it. */
 export function connectTo(
   connection: pg.PoolConfig,
   { bounds, nameOf, readCheck, prepare, release }: ConnectOptions = {},
 ): ConnectedDatabase {
-  const pool = new pg.Pool({
+  const pool = new Pool({
     ...connection,
     // These limits also hold if the server vanishes silently. For statements of a gateway, `endWhenSilent` does that.
     ...(bounds ? { max: bounds.connections } : { query_timeout: longestOfCommand }),

@@ -18,6 +18,11 @@ const startStatementTimeout = 15_000;
 /** How long, in milliseconds, a server may take to end a connection. */
 const longestEnding = 1_000;
 
+/** The error of a pool that can make no connection: an outage, whatever the server's reason. Its cause is the server's error. */
+export class NoConnection extends Error {
+  override name = 'NoConnection';
+}
+
 export type Session = ReturnType<typeof createSession>;
 
 /** @param statement how long, in milliseconds, a statement may take. */
