@@ -114,7 +114,8 @@ export function loadPersistedOperations(
 function textOf(path: string): string {
   // Reading anything else, such as a pipe or a device, might never end.
   if (!statSync(path).isFile()) throw new Error('it is no file');
-  return readFileSync(path, 'utf8');
+  // Some editors begin a file with a byte order mark.
+  return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
 }
 
 function operationsIn(path: string, content: string): Operations {

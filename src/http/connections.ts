@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
+import { isRead } from './request.ts';
 import { send } from './send.ts';
 
 /** How long the server waits for clients, in milliseconds. */
@@ -67,6 +68,8 @@ export function watchConnections(
   server.requestTimeout = request;
   server.timeout = silence;
   server.keepAliveTimeout = idle;
+  // A client that has sent everything and says so still gets its response (RFC 9112, section 9.6). Streams end (`sendStream`).
+  Object.assign(server, { httpAllowHalfOpen: true });
 
   const byAddress = new Map<string, Set<Socket>>();
   server.on('connection', (socket) => {
@@ -111,10 +114,13 @@ export function watchConnections(
   closing.addEventListener('abort', () => close(server, connections, grace));
 
   return {
-    /** Must be called for each exchange that begins. */
-    begin(exchange: Exchange): void {
+    /**
+     * Must be called for each exchange that begins, which has to wait until the promise is resolved if there is one. It never is if
+     * the client leaves before.
+     */
+    begin(exchange: Exchange): Promise<void> | undefined {
       if (closing.aborted) exchange.response.shouldKeepAlive = false;
-      begin(connections.get(exchange.request.socket), exchange);
+      return begin(connections.get(exchange.request.socket), exchange);
     },
     detach,
   };
@@ -127,12 +133,19 @@ interface ConnectionState {
   hasViewer: boolean;
   /** The responses that come after others, to requests that the client sent without waiting for those. */
   queued: Set<ServerResponse> | undefined;
+  /** The latest exchange that may write. */
+  unsafe: Exchange | undefined;
 }
 
 function open(connections: Map<Duplex, ConnectionState>, socket: Socket): void {
   // Node remembers the address once it was read: rate limits count requests whose client has left as well.
   void socket.remoteAddress;
-  const connection: ConnectionState = { latest: undefined, hasViewer: false, queued: undefined };
+  const connection: ConnectionState = {
+    latest: undefined,
+    hasViewer: false,
+    queued: undefined,
+    unsafe: undefined,
+  };
   connections.set(socket, connection);
   socket.once('close', () => {
     connections.delete(socket);
@@ -172,15 +185,20 @@ function noteAddress(
 const isIdle = ({ latest }: ConnectionState) =>
   !latest || (latest.request.complete && latest.response.writableFinished);
 
-function begin(connection: ConnectionState | undefined, exchange: Exchange): void {
-  if (!connection) return;
+function begin(connection: ConnectionState | undefined, exchange: Exchange): Promise<void> | undefined {
+  if (!connection) return undefined;
   connection.hasViewer ||= connection.latest?.hasViewer ?? false;
   connection.latest = exchange;
   const { response } = exchange;
-  if (response.socket !== null) return;
+  const { unsafe } = connection;
+  if (!isRead(exchange)) connection.unsafe = exchange;
+  if (response.socket !== null) return undefined;
   connection.queued ??= new Set();
   connection.queued.add(response);
   response.once('close', () => connection.queued?.delete(response));
+  // Requests that a client sends without waiting are handled in parallel only if the ones before are safe (RFC 9112, section 9.3.2).
+  if (!unsafe || unsafe.response.writableFinished) return undefined;
+  return new Promise((resolve) => unsafe.response.once('finish', resolve));
 }
 
 /** Ends the queued responses of a connection that is closed. Node ends only the one that it was sending. */
@@ -243,9 +261,11 @@ export function end(socket: Duplex, text?: string): void {
   socket.once('close', () => clearTimeout(cut));
 }
 
-/** Whether a client wants to open a WebSocket (RFC 6455, section 4.1). */
-function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
-  return method === 'GET' && /(^|,) *websocket *(,|$)/i.test(headers.upgrade ?? '');
+/** Whether a client wants to open a WebSocket (RFC 6455, section 4.1): not by HTTP/1.0, nor with a body, which would be read as frames. */
+function asksForWebSocket({ method, headers, httpVersionMinor }: IncomingMessage): boolean {
+  if (method !== 'GET' || httpVersionMinor === 0) return false;
+  if ('transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0) return false;
+  return /(^|,) *websocket *(,|$)/i.test(headers.upgrade ?? '');
 }
 
 /** The value that Node's parser has given the property `upgrade` of a request. */

@@ -1,9 +1,9 @@
 /** Reads JSON from outside the gateway. */
 
-/** The value of the text, or undefined if the text is not JSON. */
+/** The value of the text, or undefined if the text is not JSON. A byte order mark before it is ignored (RFC 8259, section 8.1). */
 export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text);
   } catch {
     return undefined;
   }

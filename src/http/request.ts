@@ -51,10 +51,13 @@ export const isFromLoopback = ({ socket, headers }: IncomingMessage, trustedProx
   !forwardingHeaders.some((name) => name in headers);
 
 /**
- * Whether a request has no valid Host, or more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section 11.6.2).
- * Node uses the first of several, but a proxy in front may have used another.
+ * Whether a request has no valid Host, more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section 11.6.2), or a
+ * transfer coding besides `chunked` (RFC 9112, section 6.1). Node uses the first of several headers, and passes such a body on as it
+ * came, but a proxy in front may have read it in another way.
  */
-export function isMisaddressed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
+export function isAmbiguous({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
+  const { 'transfer-encoding': coding = 'chunked' } = headers;
+  if (coding.toLowerCase() !== 'chunked') return true;
   if (headers.host === undefined ? httpVersion === '1.1' : !hostForm.test(headers.host)) return true;
   let hosts = 0;
   let tokens = 0;

@@ -70,8 +70,14 @@ export async function sendStream(
   { status, headers: own, stream, signal, ended }: StreamedResponse,
 ): Promise<void> {
   const { request, response } = exchange;
+  const { socket } = request;
+  const leave = () => socket.destroy();
+  // A client that ends its side while it reads a stream has left.
+  if (socket.readableEnded) leave();
+  socket.once('end', leave);
   const isSentBefore = response.headersSent;
-  if (!isSentBefore) response.writeHead(status, headersOf(exchange, own));
+  // A proxy such as nginx would hold a stream back until its buffer is full.
+  if (!isSentBefore) response.writeHead(status, headersOf(exchange, { ...own, 'X-Accel-Buffering': 'no' }));
   try {
     // The response to a HEAD has no body (RFC 9110, section 9.3.2).
     if (!isSentBefore && request.method !== 'HEAD')
@@ -82,6 +88,7 @@ export async function sendStream(
   } catch {
     // The response is destroyed: the stream has failed, or the client has left.
   } finally {
+    socket.off('end', leave);
     ended();
   }
 }

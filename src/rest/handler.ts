@@ -270,7 +270,7 @@ async function findBodyError(
 }
 
 /** The value of a JSON body; undefined for any other body. */
-const contentOf = (body: Buffer) => (isUtf8(body) ? parseJson(new TextDecoder().decode(body)) : undefined);
+const contentOf = (body: Buffer) => (isUtf8(body) ? parseJson(body.toString()) : undefined);
 
 function isJson({ headers }: IncomingMessage): boolean {
   return headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json';

@@ -23,7 +23,7 @@ import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors } from '../http/errorResponse.ts';
 import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
-import { asksForPage, isFromLoopback, isMisaddressed, isRead } from '../http/request.ts';
+import { asksForPage, isAmbiguous, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
@@ -64,7 +64,7 @@ export function createPipeline(options: ServerOptions, deadlines: Deadlines, out
 // It awaits promises only: an `await` of any other value takes about as long as a lookup in the response cache.
 async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse | StreamedResponse> {
   const { endpoint } = exchange;
-  if (isMisaddressed(exchange.request))
+  if (isAmbiguous(exchange.request))
     return errorResponse(endpoint, httpErrors.badRequest, { Connection: 'close' });
   if (endpoint === 'page') return steps.page(exchange);
 

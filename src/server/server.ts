@@ -39,6 +39,8 @@ export function createGatewayServer(options: ServerOptions): Server {
   const pipeline = createPipeline(options, deadlines, outages);
 
   async function serve(exchange: Exchange): Promise<void> {
+    const waiting = connections.begin(exchange);
+    if (waiting) await waiting;
     const response = await pipeline.respond(exchange);
     if ('stream' in response) return sendStream(exchange, response);
     const form = config.COMPRESSION === 'on' ? formFor(exchange, response) : response;
@@ -47,7 +49,6 @@ export function createGatewayServer(options: ServerOptions): Server {
 
   const handle = endAfterIgnoredOffers((request, response) => {
     const exchange = openExchange(request, response, listener);
-    connections.begin(exchange);
     requestSpans.tracePromise(serve, { exchange }, undefined, exchange).catch((error: unknown) => {
       const failure = failureResponse(exchange, error);
       if (response.headersSent) response.destroy();

@@ -14,7 +14,7 @@ import {
   openExchange,
   openMessage,
 } from '../http/exchange.ts';
-import { isMisaddressed } from '../http/request.ts';
+import { isAmbiguous } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { send } from '../http/send.ts';
 import type { ServerOptions } from './options.ts';
@@ -120,7 +120,7 @@ function findUpgradeError({ request, endpoint }: Exchange): HttpResponse | undef
       { Upgrade: 'websocket', Connection: 'Upgrade, close', ...others },
     );
 
-  if (isMisaddressed(request)) return fail(httpErrors.badRequest.message);
+  if (isAmbiguous(request)) return fail(httpErrors.badRequest.message);
   if (endpoint !== 'graphql') return required('WebSockets are opened at /graphql, and nowhere else');
   if (headers.upgrade?.trim().toLowerCase() !== 'websocket')
     return required('Upgrade must name websocket, and no other protocol beside it');

@@ -130,11 +130,11 @@ describe('POST', () => {
     const result =
       ':\n\nevent: next\ndata: {"data":{"viewer":{"username":"alice"}}}\n\nevent: complete\ndata:\n\n';
     expect(await send('Application/JSON ; charset=utf-8', JSON.stringify({ query }))).toEqual([200, result]);
-    for (const unreadable of [`\uFEFF${JSON.stringify({ query })}`, '{'])
-      expect(await send('application/json', unreadable)).toEqual([
-        400,
-        expect.stringContaining('A request must be an object with a query, in JSON'),
-      ]);
+    expect(await send('application/json', `\uFEFF${JSON.stringify({ query })}`)).toEqual([200, result]);
+    expect(await send('application/json', '{')).toEqual([
+      400,
+      expect.stringContaining('A request must be an object with a query, in JSON'),
+    ]);
   });
 
   it('treats null parameters as absent', async () => {

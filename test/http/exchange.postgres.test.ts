@@ -3,7 +3,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { asksForPage, isMisaddressed } from '../../src/http/request.ts';
+import { asksForPage, isAmbiguous } from '../../src/http/request.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -155,7 +155,7 @@ describe('an HTML page', () => {
   });
 });
 
-describe('isMisaddressed', () => {
+describe('isAmbiguous', () => {
   it.each([
     ['1.1', ['Host', 'x', 'Authorization', 'Bearer x'], false],
     // Only names count, not values.
@@ -177,6 +177,6 @@ describe('isMisaddressed', () => {
     );
     // The parts of a request that are used.
     const given = { httpVersion, rawHeaders, headers: { host } } as unknown as IncomingMessage;
-    expect(isMisaddressed(given)).toBe(expected);
+    expect(isAmbiguous(given)).toBe(expected);
   });
 });

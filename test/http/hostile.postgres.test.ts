@@ -66,6 +66,10 @@ const tooLarge = (target: string, length: string) =>
   `POST ${target} HTTP/1.1\r\n${host()}${json}${length}\r\n\r\n`;
 /** An upgrade to a protocol that the gateway does not support. */
 const offer = 'Connection: upgrade\r\nUpgrade: h2c\r\n';
+const handshake =
+  'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n';
+/** Errors have a status of their own in this type. */
+const accept = 'Accept: application/graphql-response+json\r\n';
 const activation = () => `/api/v1/dtt/templates/${alice.dttTemplates[0]}`;
 
 /** Checks that the response is an error in the envelope of its API. */
@@ -210,6 +214,17 @@ describe('the gateway rejects', () => {
       413,
     ],
     ['REST without a host', () => 'GET /api/v1/dtt HTTP/1.1\r\n\r\n', 400],
+    [
+      'a transfer coding besides chunked',
+      () => chunked(activation(), '0\r\n\r\n').replace('chunked', 'gzip, chunked'),
+      400,
+    ],
+    ['a WebSocket by HTTP/1.0', () => get('/graphql', handshake + accept, 'HTTP/1.0'), 400],
+    [
+      'a WebSocket with a body',
+      () => `${get('/graphql', `${handshake}${accept}Content-Length: 5\r\n`)}12345`,
+      400,
+    ],
   ])('%s, and closes the connection', async (_, bytes, status) => {
     const { socket, ended } = await openRaw(gateway.url);
     socket.write(bytes());
@@ -238,13 +253,64 @@ describe('the gateway responds to', () => {
     expect(responses.map(({ status }) => status)).toEqual([...statuses, 200]);
   });
 
+  it('the readers of streams, whose headers no library decides', async () => {
+    const failing = '{"query":"subscription { nothing }"}';
+    for (const [type, version, more] of [
+      ['text/event-stream', 'HTTP/1.1', 'Connection: close\r\n'],
+      ['multipart/mixed;subscriptionSpec=1.0', 'HTTP/1.1', offer],
+      ['text/event-stream', 'HTTP/1.0', ''],
+    ] as const) {
+      const { socket, ended } = await openRaw(gateway.url);
+      socket.write(
+        post('/graphql', failing, `${json}Accept: ${type}\r\n${more}`).replace('HTTP/1.1', version),
+      );
+      const [head = ''] = (await ended()).split('\r\n\r\n');
+      expect(head).toMatch(/^connection: close$/im);
+      expect(head).not.toMatch(/keep-alive/i);
+      expect(head).toMatch(/^x-accel-buffering: no$/im);
+    }
+  });
+
+  it('requests in the order in which a client pipelines them, where one may write', async () => {
+    await gateway.database.client.user.update({
+      where: { id: alice.userId },
+      data: { activeTemplateId: null },
+    });
+    const read = get('/api/v1/dtt/templates/active');
+    const responses = await responsesTo(read + activate('{"isActive":true}') + read);
+    const active = responses.slice(0, 3).map(({ body }) => JSON.parse(body).data?.id);
+    expect(active).toEqual([undefined, expect.any(Number), alice.dttTemplates[0]]);
+  });
+
+  it.each<[string, () => string]>([
+    ['a write', () => activate('{"isActive":true}')],
+    ['a read', () => get('/api/v1/users/me')],
+    ['a query', () => graphql(validBody)],
+  ])('%s of a client that ends its side after it', async (_, bytes) => {
+    const { socket, ended } = await openRaw(gateway.url);
+    socket.end(bytes());
+    expect(parseResponses(await ended())).toMatchObject([{ status: 200 }]);
+  });
+
+  it('no stream whose client has ended its side', async () => {
+    const subscription = '{"query":"subscription { activeDttTemplate { name } }"}';
+    const { socket, received, ended } = await openRaw(gateway.url);
+    const read = `/graphql?query=${encodeURIComponent('subscription { activeDttTemplate { name } }')}`;
+    socket.write(get(read, 'Accept: text/event-stream\r\n').repeat(3));
+    socket.write(graphql(subscription, `${json}Accept: text/event-stream\r\n`));
+    await expect.poll(received).toContain('event: next');
+    socket.end();
+    await ended();
+  });
+
+  it('JSON with a byte order mark', async () => {
+    const mark = '\xef\xbb\xbf';
+    const responses = await responsesTo(activate(`${mark}{"isActive":true}`) + graphql(mark + validBody));
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200]);
+  });
+
   it.each([
-    [
-      'a WebSocket',
-      '/graphql',
-      'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n',
-      101,
-    ],
+    ['a WebSocket', '/graphql', handshake, 101],
     ['a WebSocket at a path that has none', '/healthz', 'Connection: Upgrade\r\nUpgrade: websocket\r\n', 426],
   ])('%s behind requests that have no response yet', async (_, path, headers, status) => {
     const { socket, received } = await openRaw(gateway.url);
