@@ -261,14 +261,15 @@ export function systemCodeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/**
- * The text with the passwords of a URL masked, before the host and in the query. In a text that is no URL, everything before
- * an @ counts as a password.
- */
+/** The parameters of a PostgreSQL URL that are no secret. */
+const shownParameters =
+  'host|port|user|dbname|ssl(?:mode|rootcert|cert|key)|options|application_name|uselibpqcompat';
+
+/** The URL with its password masked, and each parameter that may be one; `***` for a text that is no URL. */
 export function withoutPassword(text: string): string {
+  // `pg` accepts a URL without a host, and `URL` does not.
+  if (!/^[a-z][a-z\d+.-]*:\/\//i.test(text) || !URL.canParse(text.replace('@/', '@host/'))) return '***';
   return text
-    .replace(/^([a-z][a-z\d+.-]*:\/\/)?([^:@]*)(:?).*@/is, (_, scheme = '', user, colon) =>
-      scheme === '' ? '***@' : `${scheme}${user}${colon && ':***'}@`,
-    )
-    .replace(/([?&]\w*password=)[^&]*/gi, '$1***');
+    .replace(/^([^:]*:\/\/[^:@]*)(:?).*@/s, (_, user, colon) => `${user}${colon && ':***'}@`)
+    .replace(new RegExp(`([?&])(?!(?:${shownParameters})=)[^&]*`, 'g'), '$1***');
 }

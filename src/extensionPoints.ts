@@ -9,7 +9,7 @@ import type { GraphQLSchema } from 'graphql';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { AccountOwner } from './auth/users.ts';
-import type { HasEnded, Viewer } from './auth/viewer.ts';
+import type { Recheck, Viewer } from './auth/viewer.ts';
 import type { Config, SettingsGroup } from './config/config.ts';
 import type { Settings, ValuesOf } from './config/setting.ts';
 import type { AnnouncingServer, Database } from './database/database.ts';
@@ -89,7 +89,7 @@ export interface Hooks {
   /** A request has a token that is not of this gateway. */
   readonly tokens?: ForeignTokens;
   /** A request of the REST API has a viewer: it is handled here, in place of the core's handler. */
-  handleRest?(exchange: Exchange, viewer: Viewer): Promise<HttpResponse>;
+  handleRest?(exchange: Exchange, viewer: Viewer, recheck: Recheck): Promise<HttpResponse>;
   /** A viewer activates a template, or the details of a record are missing: the data of an account that lives elsewhere. */
   readonly elsewhere?: AccountElsewhere;
   /** How much longer, in milliseconds, a request may take. */
@@ -150,7 +150,7 @@ export interface EndpointHook extends OwnEndpoint {
 /** The parts of the pipeline, for endpoints. */
 export interface PipelineParts {
   readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
-  readonly hasEnded: HasEnded;
+  readonly recheck: Recheck;
   /** Runs a request of the REST or GraphQL API inside another one, as if the client had sent it. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
 }

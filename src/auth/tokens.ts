@@ -121,6 +121,7 @@ export async function findTokens(
 /**
  * Locks the viewer's own token and the user until the end of the transaction, so that nothing is changed by a token that has ended
  * since its request arrived, and nothing after its end has been acknowledged.
+ * @returns until when the token is valid, in milliseconds since the epoch.
  * @throws {GraphQLError} if the token has ended.
  */
 export async function lockViewer(
@@ -130,7 +131,7 @@ export async function lockViewer(
     tokenId,
     digest = '',
   }: { readonly id: number; readonly tokenId: number | undefined; readonly digest?: string },
-): Promise<void> {
+): Promise<number> {
   const run = async <Row extends object>(text: string, values: readonly unknown[]) =>
     (await client.query<Row>(text, [...values])).rows;
   // The user first, as in `addToken`: two tokens that revoke each other take turns.
@@ -138,6 +139,7 @@ export async function lockViewer(
   await run('SELECT FROM "ApiToken" WHERE id = $1 FOR NO KEY UPDATE', [tokenId]);
   const validUntil = (await findTokens({ run }, [digest])).get(digest)?.validUntil ?? 0;
   if (validUntil <= Date.now()) throw unauthenticated(validUntil > 0 ? 'expired' : 'invalid');
+  return validUntil;
 }
 
 /** Whether the secret is a token of this database: active, expired, revoked or replaced. */

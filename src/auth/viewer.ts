@@ -1,5 +1,6 @@
 /** Authentication: finds the viewer, the user whose token came with a request. The viewer is the only way into the data. */
 
+import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import pLimit from 'p-limit';
 import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
@@ -29,16 +30,15 @@ export interface Viewer {
 export type Viewers = ReturnType<typeof createViewers>;
 
 /**
- * Finds out whether the viewer's token has ended while the body of a request arrived. The token was valid when the head arrived,
- * and is looked up again only if the body took long.
+ * Asks for the token of a request again. It must be called after every wait, directly before anything is read or written for the
+ * viewer. It takes no time unless tokens of the user have changed.
  * @param exchange is told whether the token has expired.
- * @param began when reading the body began, by `performance.now`.
+ * @returns what the token stands for now, in place of what was known; null if it has ended.
  */
-export type HasEnded = (
-  exchange: { hasExpiredToken: boolean },
+export type Recheck = (
+  exchange: { hasExpiredToken: boolean; readonly request: Pick<IncomingMessage, 'headers'> },
   viewer: Viewer,
-  began: number,
-) => Promise<boolean>;
+) => Viewer | null | Promise<Viewer | null>;
 
 /** How stale a token's last-used time may be, in milliseconds. A write for each request would cost more than it is worth. */
 const lastUsedPrecision = 60_000;
@@ -75,7 +75,7 @@ export function createViewers(
   /** The viewer of a cached token. */
   function use(entry: Known): Presented {
     const now = Date.now();
-    if (entry.viewer.expiresAt <= now) return 'expired';
+    if (hasExpired(entry.viewer, now)) return 'expired';
     noteUse(entry, now);
     return entry.viewer;
   }
@@ -86,6 +86,8 @@ export function createViewers(
     onFound(row.userId);
     return use(entry);
   }
+
+  const findAgain = createLookUpAgain(sql, known.forget);
 
   const lookUp = createQueue(async (tokens) => {
     known.beginLookUp();
@@ -112,20 +114,41 @@ export function createViewers(
       return token === undefined ? null : lookUp(token);
     },
 
-    /** Until when the token of a viewer is valid, in milliseconds since the epoch: infinite without an end, 0 if it is revoked. */
-    async validUntil({ id, digest }: Viewer): Promise<number> {
-      if (digest === undefined) return 0;
-      const found = (await findTokens(sql, [digest])).get(digest);
-      if (found?.userId === id) return found.validUntil;
-      // Not left to the change feed: from here on this process must not accept the token.
-      known.forget(id);
-      return 0;
+    /** What the token of a viewer is now; null if it is revoked. Without a change since it was found, that is known at once. */
+    recheck(viewer: Viewer): Presented | null | Promise<Presented | null> {
+      if (!known.isCurrent(viewer)) return findAgain(viewer).then((found) => viewerAgain(viewer, found));
+      return hasExpired(viewer) ? 'expired' : viewer;
     },
+
+    /** Until when the token of a viewer is valid, in milliseconds since the epoch: infinite without an end, 0 if it is revoked. */
+    validUntil: async (viewer: Viewer): Promise<number> => (await findAgain(viewer))?.validUntil ?? 0,
 
     /** Must be called when this process has changed tokens of a user. */
     forget: known.forget,
   };
 }
+
+/** Makes a function that looks up the token of a viewer again. */
+function createLookUpAgain(sql: Sql, forget: (userId: number) => void) {
+  return async ({ id, digest }: Viewer): Promise<FoundToken | undefined> => {
+    if (digest === undefined) return undefined;
+    const found = (await findTokens(sql, [digest])).get(digest);
+    if (found?.userId === id) return found;
+    // Not left to the change feed: from here on this process must not accept the token.
+    forget(id);
+    return undefined;
+  };
+}
+
+/** What a viewer is after another look-up of its token. */
+function viewerAgain({ isOnLoopback }: Viewer, found: FoundToken | undefined): Presented | null {
+  if (!found) return null;
+  const viewer = viewerOf(found);
+  if (hasExpired(viewer)) return 'expired';
+  return (isOnLoopback && viewer.onLoopback) || viewer;
+}
+
+const hasExpired = ({ expiresAt = Number.POSITIVE_INFINITY }: Viewer, now = Date.now()) => expiresAt <= now;
 
 /** The viewer that a token stands for. */
 function viewerOf({ id, userId, scope, digest, validUntil }: FoundToken): Known['viewer'] {
@@ -155,7 +178,17 @@ function createUseNotes(sql: Sql) {
 /** Caches tokens until the feed announces that they may have changed. */
 function createTokenCache(feed: ChangeFeed, maxAge: number) {
   // The keys are the tokens themselves: a digest takes as long to compute as all other work on the head of a request.
-  const known = new LRUCache<string, Known>({ max: maxKnown, ttl: maxAge * 1_000, ttlResolution: 1_000 });
+  const known = new LRUCache<string, Known>({
+    max: maxKnown,
+    ttl: maxAge * 1_000,
+    ttlResolution: 1_000,
+    dispose({ viewer }) {
+      current.delete(viewer);
+      if (viewer.onLoopback) current.delete(viewer.onLoopback);
+    },
+  });
+  /** The viewers of the cached tokens. */
+  const current = new WeakSet<Viewer>();
   /** The users whose tokens may have changed since the running look-up began. */
   const changed = { users: new Set<number>(), anybody: false };
 
@@ -181,8 +214,15 @@ function createTokenCache(feed: ChangeFeed, maxAge: number) {
     add(token: string, entry: Known) {
       const { id } = entry.viewer;
       // The token may have been revoked in the meantime. Then the result is only for the requests that wait for it.
-      if (feed.listening && !changed.anybody && !changed.users.has(id)) known.set(token, entry);
+      if (!feed.listening || changed.anybody || changed.users.has(id)) return;
+      const { viewer } = entry;
+      known.set(token, entry);
+      current.add(viewer);
+      if (viewer.onLoopback) current.add(viewer.onLoopback);
     },
+
+    /** Whether no token of the viewer has changed since this one was looked up. */
+    isCurrent: (viewer: Viewer) => feed.listening && current.has(viewer),
 
     get(token: string): Known | undefined {
       return feed.listening ? known.get(token) : undefined;

@@ -1,9 +1,9 @@
 /** Access to the database for commands, also while a gateway has it open. */
 
-import { resolve } from 'node:path';
 import { type Config, commandLine, program } from '../config/config.ts';
 import { type ConnectedDatabase, joinDatabase } from '../database/database.ts';
 import { hasDatabase } from '../database/embedded/embedded.ts';
+import { folderOf } from '../database/embedded/folder.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
@@ -26,7 +26,7 @@ export async function withDatabase<Place extends DatabaseLocation>(
   { mayCreate = false } = {},
 ): Promise<void> {
   if (!mayCreate && config.DATABASE_URL === undefined && !(await hasDatabase(config.DATA_DIR)))
-    throw new SetupError(`There is no database in ${resolve(config.DATA_DIR)}. ${whereToLook}`);
+    throw new SetupError(`There is no database in ${folderOf(config.DATA_DIR)}. ${whereToLook}`);
   // Imported here, so that the other commands start faster.
   const { openClient } = await import('../database/client.ts');
   const { pool, sql, close } = await joinDatabase(config, createMigrationReporter(config, mayCreate));
@@ -61,7 +61,7 @@ const whereToLook = 'Run this where the gateway was started, or set DATA_DIR or 
 /** Names the database, so that a user notices if it is the wrong one. */
 export function locationText({ DATABASE_URL, DATA_DIR }: DatabaseLocation): string {
   return DATABASE_URL === undefined
-    ? `the embedded database in ${resolve(DATA_DIR)}`
+    ? `the embedded database in ${folderOf(DATA_DIR)}`
     : `the database ${withoutPassword(DATABASE_URL)}`;
 }
 

@@ -8,7 +8,7 @@ import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
 import { settingsOf } from '../config/config.ts';
-import { isSimilar } from '../config/similarNames.ts';
+import { findIgnored, override } from '../config/environment.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { extensions } from '../extensions/extensions.ts';
@@ -46,22 +46,15 @@ and doctor says which are wrong. The most common have a flag of serve.
 Data goes to standard output, words to standard error. Exit codes: 0 done, 1 failed,
 2 wrong usage, 130 interrupted.`,
   )
-  .hook('preAction', () => {
+  .hook('preAction', (_, action) => {
     // The primary process has printed these already.
-    if (!cluster.isWorker) reportSimilarSettings();
+    if (cluster.isWorker) return;
+    const { databaseUrl: DATABASE_URL } = action.opts();
+    const env = DATABASE_URL === undefined ? process.env : override(process.env, { DATABASE_URL });
+    findIgnored(env, Object.keys(settingsOf(extensions))).forEach(say);
   });
 
 for (const command of extensions.flatMap(({ commands = [] }) => commands)) program.addCommand(command);
-
-/** Reports each environment variable whose name is almost that of a setting: it is probably misspelt, and has no effect. */
-function reportSimilarSettings(): void {
-  const known = Object.keys(settingsOf(extensions));
-  for (const given of Object.keys(process.env)) {
-    if (!process.env[given] || known.includes(given)) continue;
-    const meant = known.find((name) => !process.env[name] && isSimilar(given, name));
-    if (meant !== undefined) say(`${given} is no setting, and has no effect: is ${meant} meant?`);
-  }
-}
 
 /** The exit code for wrong usage. */
 const wrongUsage = 2;

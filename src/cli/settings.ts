@@ -1,13 +1,15 @@
 /** The settings for commands on the database, and what the extensions say of its users. */
 
 import { type Config, readConfig } from '../config/config.ts';
+import { type Environment, isGiven, override } from '../config/environment.ts';
 import { extensions } from '../extensions/extensions.ts';
 
 /** Leaves out settings of extensions that lack another one: a shell may have them for another command. */
 export function readSettings(): Config {
-  const env = { ...process.env };
+  let env: Environment = process.env;
   for (const { requires = {} } of extensions)
-    for (const [name, other] of Object.entries(requires)) if (!env[other]) delete env[name];
+    for (const [name, other] of Object.entries(requires))
+      if (!isGiven(env, other)) env = override(env, { [name]: undefined });
   return readConfig(env, extensions);
 }
 

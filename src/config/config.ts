@@ -8,6 +8,7 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { SetupError, withoutPassword } from '../errors.ts';
+import { type Environment, isGiven, readValues, shown } from './environment.ts';
 import {
   databaseUrl,
   integer,
@@ -100,6 +101,7 @@ export const settings = {
         .refine((origins) => origins.every(isOrigin))
         .optional(),
     ),
+    isList: true,
     // A wildcard would be compared literally, with origins that no page can have.
     advice: (value: string) => (value.includes('*') ? 'Name each one: there are no wildcards.' : undefined),
   },
@@ -191,7 +193,7 @@ export const settingsOf = (groups: readonly SettingsGroup[]): Settings =>
 function complaintAbout(name: string, setting: Settings[string], value: string): string | undefined {
   const { schema, takes, secret, advice } = setting;
   if (schema.safeParse(value).success) return undefined;
-  const got = secret ? 'not valid' : JSON.stringify(withoutPassword(value));
+  const got = secret ? 'not valid' : shown(value);
   const next = advice?.(value);
   return `${name} is ${got}, but takes ${takes}.${next === undefined ? '' : ` ${next}`}`;
 }
@@ -212,24 +214,23 @@ export function workersOf({ DATABASE_URL, WORKERS }: Pick<Config, 'DATABASE_URL'
 }
 
 /**
- * Reads the settings from the environment. An empty variable counts as unset.
+ * Reads the settings from the environment, and from the files that it names. An empty variable counts as unset.
  * @param groups the settings of extensions. The result has their values as well.
  * @throws {SetupError} with one line per wrong variable: its name, what it got and what it takes.
  */
-export function readConfig(
-  env: Readonly<Record<string, string | undefined>>,
-  groups: readonly SettingsGroup[] = [],
-): Config {
-  const complaints: string[] = [];
-  const entries = Object.entries(settingsOf(groups)).map(([name, setting]) => {
-    const given = env[name] === '' ? undefined : env[name];
-    const complaint = given === undefined ? undefined : complaintAbout(name, setting, given);
+export function readConfig(env: Environment, groups: readonly SettingsGroup[] = []): Config {
+  const all = settingsOf(groups);
+  const { values: given, complaints } = readValues(env, all);
+  const entries = Object.entries(all).map(([name, setting]) => {
+    const value = given[name];
+    const complaint = value === undefined ? undefined : complaintAbout(name, setting, value);
     if (complaint !== undefined) complaints.push(complaint);
-    return [name, setting.schema.safeParse(given).data];
+    return [name, setting.schema.safeParse(value).data];
   });
   const required = Object.assign({}, requiredSettings, ...groups.map(({ requires }) => requires));
   for (const [name, other] of Object.entries<string>(required))
-    if (env[name] && !env[other]) complaints.push(`${name} is set without ${other}, which it goes with.`);
+    if (isGiven(env, name) && !isGiven(env, other))
+      complaints.push(`${name} is set without ${other}, which it goes with.`);
   // Each value is an output of the schema of its own name, as `Config` says.
   const config = Object.fromEntries(entries) as Config;
   const values: Readonly<Record<string, unknown>> = config;

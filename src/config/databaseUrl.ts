@@ -30,7 +30,11 @@ export const isDatabaseUrl = (url: string): boolean =>
 
 /** A message about what is wrong with the host or the parameters of a URL; undefined if nothing is. */
 export function complaintAboutUrl(url: string): string | undefined {
-  const [, authority = '', query = ''] = /^[a-z]+:\/\/(?:[^/?#]*@)?([^/?#]*)[^?#]*\??([^#]*)/.exec(url) ?? [];
+  const [, authority = '', path = '', query = ''] =
+    /^[a-z]+:\/\/(?:[^/?#]*@)?([^/?#]*)([^?#]*)\??([^#]*)/.exec(url) ?? [];
+  // In the forms of libpq and .NET, what follows may be a password. `pg` would make it a part of a name, which messages show.
+  if (/[\s;]/.test(path + query))
+    return 'It has a space or a semicolon: write %20 or %3B for one in a name, and & between parameters.';
   const given = new URLSearchParams(query);
   // If there are several values, the last counts, as in `pg`.
   const lastOf = (name: string) => given.getAll(name).at(-1) || undefined;

@@ -11,8 +11,10 @@ export interface Setting<T> {
   readonly schema: z.ZodType<T>;
   /** Advice about a wrong value, if the value shows the mistake. */
   readonly advice?: (value: string) => string | undefined;
-  /** Whether the value must never be printed. */
+  /** Whether the value may have a secret: one that is not valid is not printed. */
   readonly secret?: boolean;
+  /** Whether the value has several items, with spaces or line breaks between them. */
+  readonly isList?: boolean;
 }
 
 export type Settings = Readonly<Record<string, Setting<unknown>>>;
@@ -47,6 +49,7 @@ export const databaseUrl = (description: string) => ({
     z.string().refine(isDatabaseUrl).optional(),
   ),
   advice: adviceOnUrl,
+  secret: true,
 });
 
 /** Advice about the URL of a database, without the URL; undefined if there is none. */

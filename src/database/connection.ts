@@ -5,7 +5,14 @@ import pg from 'pg';
 import { shellWord } from '../config/config.ts';
 import { encodedPassword, hasCutPassword, withPlainSslMode } from '../config/databaseUrl.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
-import { checkPooler, createSession, isPooled, isUnresponsive, unresponsive } from './session.ts';
+import {
+  checkPooler,
+  createSession,
+  isPooled,
+  isUnresponsive,
+  NoConnection,
+  unresponsive,
+} from './session.ts';
 
 /** The settings that name a server. */
 type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
@@ -36,8 +43,13 @@ export async function findServer({ url, directUrl }: ServerUrls) {
   const { client, close } = createSession(server);
   try {
     await client.connect();
-    const { rows } = await client.query<{ version: string; encoding: string; decodes: boolean }>(
-      `SELECT current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
+    const { rows } = await client.query<{
+      version: string;
+      encoding: string;
+      decodes: boolean;
+      standby: boolean;
+    }>(
+      `SELECT pg_is_in_recovery() AS standby, current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
          current_setting('wal_level') = 'logical' AS decodes`,
     );
     const version = Math.trunc(Number(rows[0]?.version) / 10_000);
@@ -46,6 +58,7 @@ export async function findServer({ url, directUrl }: ServerUrls) {
     }
     const wrong = findEncodingProblem(client, rows[0]?.encoding);
     if (wrong) throw new SetupError(`DATABASE_URL cannot be used: ${wrong.says}. ${wrong.advice}`);
+    if (rows[0]?.standby) throw urlError(url, standby);
     const pooled = await isPooled(client);
     if (pooled) await checkPooler(client);
     const direct = directUrl === undefined ? server : await findDirect(client, directUrl);
@@ -129,16 +142,19 @@ async function readPlace(client: pg.Client, locks: string) {
   return rows[0] ?? { database: '', schema: null, locks: true };
 }
 
-/** The codes of PostgreSQL and of poolers for a server that is away, is starting or stopping, or has no connection left. */
-const away = /^(08\w{3}|57P0[1235]|53300|28\w{3}|3D000)$/;
+/** The codes of PostgreSQL and of poolers for a server that is away, is starting or stopping, can only be read, or has no connection left. */
+const away = /^(08\w{3}|25006|57P0[1235]|53300|28\w{3}|3D000)$/;
 
 /** The system calls in errors of Node's connections. Its other system errors are about files, or mean a fault of the program. */
 const networkCalls: readonly unknown[] = ['connect', 'getaddrinfo', 'read', 'write'];
 
 /** Whether an error means that the database is away, rather than that a statement is wrong. */
 export function isAway(error: unknown): boolean {
+  if (error instanceof NoConnection) return true;
   if (error instanceof AggregateError) return error.errors.some(isAway);
-  if (error instanceof pg.DatabaseError && away.test(error.code ?? '')) return true;
+  // A fatal error ends the session. A pooler that cannot connect passes on the server's, with any code.
+  if (error instanceof pg.DatabaseError && (error.severity === 'FATAL' || away.test(error.code ?? '')))
+    return true;
   if (error instanceof Error && 'syscall' in error) return networkCalls.includes(error.syscall);
   return /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting|\bQuery read timeout\b|before secure TLS|ended by the other party/.test(
     errorText(error),
@@ -171,10 +187,22 @@ export function connectionError(
   error: unknown,
   setting: ServerSetting = 'DATABASE_URL',
 ): SetupError {
-  const shown = JSON.stringify(withoutPassword(url));
-  const { says, advice } = reasonOf(client, error, url, setting);
-  return new SetupError(`${setting} is ${shown}, but ${says}. ${advice}`, { cause: error });
+  return urlError(url, reasonOf(client, error, url, setting), setting, error);
 }
+
+const urlError = (
+  url: string,
+  { says, advice }: Diagnosis,
+  setting: ServerSetting = 'DATABASE_URL',
+  cause?: unknown,
+) =>
+  new SetupError(`${setting} is ${JSON.stringify(withoutPassword(url))}, but ${says}. ${advice}`, { cause });
+
+/** The diagnosis of a standby in place of the primary. */
+export const standby: Diagnosis = {
+  says: 'it is in recovery, and can only be read',
+  advice: 'Name the primary in DATABASE_URL.',
+};
 
 /** Why a client cannot be used, and what to do about it. */
 export function reasonOf(

@@ -3,15 +3,17 @@
 import pRetry from 'p-retry';
 import pg from 'pg';
 import type { Config } from '../config/config.ts';
+import { errorText } from '../errors.ts';
 import { findServer, type ServerUrls } from './connection.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { FolderInUse } from './embedded/folder.ts';
 import { newDatabaseFile } from './embedded/newDatabase.ts';
 import type { ChangeFeed, FeedReport } from './feed/changeFeed.ts';
 import { listenToEngine, listenToServer, type ReadLog } from './feed/notify.ts';
+import { watchServer } from './identity.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
 import { createSql, type ReadCheck, type Sql, statementName } from './reader/sql.ts';
-import { endWhenSilent, longestConnecting, sessionSettings } from './session.ts';
+import { endWhenSilent, longestConnecting, NoConnection, sessionSettings } from './session.ts';
 
 export interface ConnectedDatabase {
   readonly pool: pg.Pool;
@@ -121,10 +123,14 @@ async function openServer(
 ): Promise<Database> {
   const { server, direct, pooled, decodes } = await findServer(urls);
   await migrate(direct, undefined, listener);
+  const watch = watchServer();
+  const makeSettings = sessionSettingsOf(bounds);
   return {
     ...connectTo(server, {
       bounds,
-      ...(!pooled && { prepare: sessionSettingsOf(bounds) }),
+      ...(pooled
+        ? { readCheck: watch.check }
+        : { prepare: (client) => makeSettings(client).then(() => watch.add(client)) }),
       // Commands have few statements. Behind a pooler they prepare none, so as to leave nothing in its sessions.
       ...((!pooled || bounds) && { nameOf: statementName }),
     }),
@@ -133,7 +139,7 @@ async function openServer(
     failure: new Promise(() => {}),
     async openChangeFeed({ choose, readLog, report } = {}) {
       await choose?.({ direct, decodes });
-      return listenToServer(direct, server, { readLog, ...(report && { report }) });
+      return listenToServer(direct, server, { readLog, watch, ...(report && { report }) });
     },
   };
 }
@@ -176,12 +182,34 @@ interface ConnectOptions {
   release?(): Promise<void>;
 }
 
+/** A pool whose errors of connecting are told from those of statements. All its queries connect by this method. */
+class Pool extends pg.Pool {
+  override connect(): Promise<pg.PoolClient>;
+  override connect(callback: Connected): void;
+  override connect(callback?: Connected): Promise<pg.PoolClient> | undefined {
+    if (!callback)
+      return super.connect().catch((error: unknown) => {
+        throw unconnected(error);
+      });
+    super.connect((error, ...opened) => callback(error && unconnected(error), ...opened));
+    return undefined;
+  }
+}
+
+type Connected = (
+  error: Error | undefined,
+  client: pg.PoolClient | undefined,
+  done: (release?: unknown) => void,
+) => void;
+
+const unconnected = (error: unknown) => new NoConnection(errorText(error), { cause: error });
+
 /** Opens a pool, and the SQL interface over it. */
 export function connectTo(
   connection: pg.PoolConfig,
   { bounds, nameOf, readCheck, prepare, release }: ConnectOptions = {},
 ): ConnectedDatabase {
-  const pool = new pg.Pool({
+  const pool = new Pool({
     ...connection,
     // These limits also hold if the server vanishes silently. For statements of a gateway, `endWhenSilent` does that.
     ...(bounds ? { max: bounds.connections } : { query_timeout: longestOfCommand }),

@@ -18,6 +18,11 @@ const startStatementTimeout = 15_000;
 /** How long, in milliseconds, a server may take to end a connection. */
 const longestEnding = 1_000;
 
+/** The error of a pool that can make no connection: an outage, whatever the server's reason. Its cause is the server's error. */
+export class NoConnection extends Error {
+  override name = 'NoConnection';
+}
+
 export type Session = ReturnType<typeof createSession>;
 
 /** @param statement how long, in milliseconds, a statement may take. */
@@ -57,14 +62,22 @@ export function createSession(connection: pg.ClientConfig, statement = startStat
  * @param client must be connected, since its socket is replaced when it begins TLS.
  */
 export function endWhenSilent(client: pg.ClientBase, longest: number): void {
-  // Members that the types of `pg` leave out or describe more generally. `readyForQuery` is false while a statement runs.
-  const connected = client as unknown as { connection: { stream: Socket }; readyForQuery: boolean };
+  const connected = openedParts(client);
   const { stream } = connected.connection;
   // Not a callback of `setTimeout`, which is called only once: the first timeout may pass while no statement runs.
   stream.setTimeout(longest).on('timeout', () => {
     // The message is that of `pg`: see `isUnresponsive`.
     if (!connected.readyForQuery) stream.destroy(new Error('Query read timeout'));
   });
+}
+
+/** Members that the types of `pg` leave out or describe more generally. `readyForQuery` is false while a statement runs. */
+const openedParts = (client: pg.ClientBase) =>
+  client as unknown as { connection: { stream: Socket }; readyForQuery: boolean };
+
+/** Ends a connection at once, and fails its statement with the message. Its pool opens another one when it needs it. */
+export function endConnection(client: pg.ClientBase, message: string): void {
+  openedParts(client).connection.stream.destroy(new Error(message));
 }
 
 /** Whether a query timed out on an open connection. `pg` has no code for that. */

@@ -4,13 +4,14 @@
  * first start would take a quarter of a second longer with Prisma's client. May be replaced by a file with SQL that sets its times.
  */
 
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type pg from 'pg';
 import { createToken, findToken, TokenError } from '../auth/tokens.ts';
 import type { AccountOwner } from '../auth/users.ts';
 import type { ConnectedDatabase } from '../database/database.ts';
 import { hasField } from '../database/dataModel.ts';
+import { makeFolder } from '../database/embedded/folder.ts';
 import { tables } from '../database/models.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { SetupError } from '../errors.ts';
@@ -59,7 +60,7 @@ export async function prepareDemo(
   if (!created) return undefined;
   const { token } = created;
   if (file === undefined) return token;
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await makeFolder(dirname(file));
   await rm(`${file}.new`, { force: true });
   await writeFile(`${file}.new`, `${token}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);

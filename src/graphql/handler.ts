@@ -9,7 +9,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type ExecutionResult, GraphQLError, type GraphQLSchema, OperationTypeNode } from 'graphql';
 import { type GraphQLParams, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
-import type { HasEnded, Viewer } from '../auth/viewer.ts';
+import type { Recheck, Viewer } from '../auth/viewer.ts';
 import type { WatchViewer } from '../auth/watchViewer.ts';
 import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
@@ -67,7 +67,7 @@ interface GraphqlOptions {
   };
   /** Gives the token that GraphiQL sends. */
   demoTokenFor: DemoTokenFor;
-  readonly hasEnded: HasEnded;
+  readonly recheck: Recheck;
   /** Whether the viewer's token is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
   /** Aborted when the gateway closes. */
@@ -89,18 +89,18 @@ const otherMethod =
 
 /** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions) {
-  const { config, hasEnded } = options;
+  const { config, recheck } = options;
   const { persistedFile, ...tasks } = createTasks(options);
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor, config) : undefined;
 
   /** The work of a POST, or the response to one whose body cannot be read. */
   async function readPost(exchange: Exchange, sender: Viewer | null, accepted: Accepted): Promise<Handled> {
-    const began = performance.now();
     if (!postType.test(exchange.request.headers['content-type'] ?? ''))
       return requestFailure(415, otherType, { Connection: 'close' });
     const body = await readText(exchange, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
-    const viewer = sender && (await hasEnded(exchange, sender, began)) ? null : sender;
+    const checked = sender && recheck(exchange, sender);
+    const viewer = checked instanceof Promise ? await checked : checked;
     // Most bodies are objects, which are parsed when they are not in the cache.
     const batch = body[0] === brace ? undefined : readBatch(config, tasks, { exchange, body, viewer });
     return batch ?? tasks.of({ exchange, viewer, accepted }, { body });

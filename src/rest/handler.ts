@@ -9,7 +9,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { allows } from '../auth/scopes.ts';
-import { type HasEnded, problemOf, type Viewer } from '../auth/viewer.ts';
+import { problemOf, type Recheck, type Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
 import { challengeFor, codeOf, forbiddenUser, messages, scopeNeeded, statusOf } from '../errors.ts';
 import { failureResponse, restErrorResponse } from '../http/errorResponse.ts';
@@ -24,7 +24,7 @@ import { type Route, routes } from './routes.ts';
 
 interface RestOptions {
   createContext(viewer: Viewer): Context;
-  readonly hasEnded: HasEnded;
+  readonly recheck: Recheck;
   /** Path of the page that documents the interface, if the gateway serves one. */
   readonly docsPath: string | undefined;
 }
@@ -32,7 +32,7 @@ interface RestOptions {
 export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpResponse | Task;
 
 /** Handles every request below `/api/v1`. An anonymous client gets a 401 for every path, also for an unknown one. */
-export function createRestHandler({ createContext, hasEnded, docsPath }: RestOptions): RestHandler {
+export function createRestHandler({ createContext, recheck, docsPath }: RestOptions): RestHandler {
   const matchPath = createPathMatcher();
 
   return (exchange, viewer) => {
@@ -51,7 +51,7 @@ export function createRestHandler({ createContext, hasEnded, docsPath }: RestOpt
     exchange.operation = route.label;
     const parameters = readParameters(target.slice(exchange.path.length));
     // Not spread: that takes longer than all else here.
-    return taskOf({ createContext, hasEnded, docsPath, exchange, viewer, route, id: match.id, parameters });
+    return taskOf({ createContext, recheck, docsPath, exchange, viewer, route, id: match.id, parameters });
   };
 }
 
@@ -70,7 +70,7 @@ function taskOf(call: Call): HttpResponse | Task {
   if (!allows(viewer.scope, route.scope))
     return restErrorResponse(statusOf.FORBIDDEN, scopeNeeded(route.scope));
   if (route.isMutation) {
-    const run = () => respond(call, readWithBody(call));
+    const run = () => respondToBody(call);
     return { cacheKey: undefined, prepare: () => ({ kind: 'other', run, mayHaveWritten: true }) };
   }
   const input = readInput(call);
@@ -82,13 +82,14 @@ function taskOf(call: Call): HttpResponse | Task {
   return { cacheKey: cacheKeyOf(route, input), prepare: () => ({ kind: 'query', run }) };
 }
 
-async function readWithBody(call: Call) {
-  const { exchange, viewer, route, hasEnded } = call;
-  const began = performance.now();
+async function respondToBody(call: Call): Promise<HttpResponse> {
+  const { exchange, route, recheck } = call;
   const bodyError = await findBodyError(exchange, route);
-  if (await hasEnded(exchange, viewer, began)) return unauthorized(exchange);
+  const viewer = await recheck(exchange, call.viewer);
+  if (!viewer) return unauthorized(exchange);
   // The body is checked before the id (docs/rest.md#activation).
-  return bodyError ?? readInput(call);
+  const input = bodyError ?? readInput(call);
+  return isResponse(input) ? input : respond({ ...call, viewer }, input);
 }
 
 /** The cache key of a query: everything that its response depends on, except the viewer. */
@@ -99,11 +100,10 @@ function cacheKeyOf({ label }: Route, { variables: { id }, pagination }: Input):
 
 async function respond(
   { exchange, viewer, route, createContext }: Call,
-  reading: Input | Promise<Input | HttpResponse>,
+  input: Input,
 ): Promise<HttpResponse> {
   try {
-    const input = reading instanceof Promise ? await reading : reading;
-    return isResponse(input) ? input : await runOperation(route, input, createContext(viewer));
+    return await runOperation(route, input, createContext(viewer));
   } catch (error) {
     return failureResponse(exchange, error);
   }
@@ -126,7 +126,8 @@ async function runOperation(
   return route.isMutation ? response : revalidated(response, 'Authorization');
 }
 
-function unauthorized({ request: { headers }, hasExpiredToken }: Exchange): HttpResponse {
+/** The response to a request without a valid token. */
+export function unauthorized({ request: { headers }, hasExpiredToken }: Exchange): HttpResponse {
   const problem = problemOf(headers.authorization, hasExpiredToken);
   return restErrorResponse(401, messages.unauthorized, challengeFor(problem));
 }

@@ -37,10 +37,15 @@ export interface AccountElsewhere {
 /**
  * Runs a transaction that changes tokens of the viewer. Fails if the viewer's own has ended. Once it has ended, this process looks all
  * of them up again.
- * @param run also gets the connection, for SQL that Prisma cannot express.
+ * @param run also gets the connection, for SQL that Prisma cannot express, and until when the viewer's own token is valid, in
+ * milliseconds since the epoch.
  */
 type ChangeTokens = <Result>(
-  run: (prisma: Pick<ScopedClient, 'apiToken'>, connection: pg.PoolClient) => Promise<Result>,
+  run: (
+    prisma: Pick<ScopedClient, 'apiToken'>,
+    connection: pg.PoolClient,
+    validUntil: number,
+  ) => Promise<Result>,
 ) => Promise<Result>;
 
 /** What an operation has of Prisma's client. */

@@ -6,16 +6,16 @@
 import { findToken, lockViewer } from '../auth/tokens.ts';
 import {
   createViewers,
-  type HasEnded,
   mayBeToken,
   type Presented,
+  type Recheck,
   type Viewer,
   type Viewers,
 } from '../auth/viewer.ts';
 import { createWatchViewer } from '../auth/watchViewer.ts';
 import { createClients } from '../database/clients.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
-import type { TokenProblem } from '../errors.ts';
+import { type TokenProblem, unauthenticated } from '../errors.ts';
 import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { addressOf } from '../http/clientAddress.ts';
@@ -29,7 +29,7 @@ import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
-import { createRestHandler } from '../rest/handler.ts';
+import { createRestHandler, unauthorized } from '../rest/handler.ts';
 import { type AccountElsewhere, type Context, createContext } from '../schema/context.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
 import type { JoinedHooks } from './hooks.ts';
@@ -74,11 +74,12 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   const authorizing = steps.authorize(exchange);
   const access = authorizing instanceof Promise ? await authorizing : authorizing;
   if (isResponse(access)) return access;
-  const { viewer } = access;
+  let { viewer } = access;
 
   const waiting = viewer ? steps.waitUntilCurrent(exchange, viewer) : undefined;
   const outdated = waiting && (await waiting);
   if (outdated) return outdated;
+  if (waiting && viewer) viewer = await steps.recheck(exchange, viewer);
   // The client of an operation may have cancelled it in the meantime.
   if (exchange.message && exchange.isOver) return errorResponse(endpoint, httpErrors.internal);
 
@@ -143,8 +144,10 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     handleElsewhere:
       handleRest &&
       (async (exchange: Exchange, viewer: Viewer) => {
-        const response = await handleRest(exchange, viewer);
+        const response = await handleRest(exchange, viewer, handlers.recheck);
         if (!isRead(exchange)) await hooks.afterWrite(exchange, response);
+        // It may be the response to another request, for which this one has waited.
+        else if (!(await handlers.recheck(exchange, viewer))) return unauthorized(exchange);
         return response;
       }),
     /** Waits until the data here is as new as the request needs, or returns an error response if that cannot be. */
@@ -294,13 +297,13 @@ export function createTaskRunner(
   };
 }
 
-/** How long, in milliseconds, a body may take before its token is looked up again. */
-const longestTrust = 1_000;
+/** For live queries, which `watchViewer` ends. */
+const unguarded: RunInTurn = (statement) => statement();
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
 function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
   const { config, database, feed, turns, responseCache, hooks, demoToken } = options;
-  const { validUntil, isValid, hasEnded } = createTokenChecks(viewers, hooks);
+  const { validUntil, isValid, recheck, guard } = createTokenChecks(viewers, hooks);
   const maxAge = Math.min(cacheMaxAge, hooks.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { validUntil }, maxAge });
   const shownToken = createDemoTokenFor(demoToken, config);
@@ -316,22 +319,34 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
   };
   const clients = createClients(database.pool, fail, elsewhere !== undefined);
   /** A factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
-  const contextsBy = (runnerFor: (userId: number) => RunInTurn) => (viewer: Viewer) => {
-    const inTurn = runnerFor(viewer.id);
-    const run: RunInTurn = (statement) => watch(() => inTurn(statement));
-    const sql = hooks.sqlFor ? withRunner(hooks.sqlFor(viewer), watch) : withRunner(database.sql, run);
-    const changeTokens: Context['changeTokens'] = (change) =>
-      run(() =>
-        clients.transact(viewer, async (prisma, connection) => {
-          await lockViewer(connection, viewer);
-          return change(prisma, connection);
-        }),
-      ).finally(() => viewers.forget(viewer.id));
-    return createContext(sql, viewer, elsewhere, { prisma: clients.of(viewer, run), changeTokens });
-  };
-  const contextOf = contextsBy(turns.forRequest);
+  const contextsBy =
+    (runnerFor: (userId: number) => RunInTurn, guardOf: typeof guard) => (viewer: Viewer) => {
+      const inTurn = runnerFor(viewer.id);
+      let guarded = guardOf(viewer);
+      // A statement may have waited for its turn.
+      const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
+      const sql = hooks.sqlFor
+        ? withRunner(hooks.sqlFor(viewer), (statement) => watch(() => guarded(statement)))
+        : withRunner(database.sql, run);
+      const changeTokens: Context['changeTokens'] = async (change) => {
+        try {
+          const changed = await run(() =>
+            clients.transact(viewer, async (prisma, connection) =>
+              change(prisma, connection, await lockViewer(connection, viewer)),
+            ),
+          );
+          // The payload may be that of the end of this token.
+          guarded = unguarded;
+          return changed;
+        } finally {
+          viewers.forget(viewer.id);
+        }
+      };
+      return createContext(sql, viewer, elsewhere, { prisma: clients.of(viewer, run), changeTokens });
+    };
+  const contextOf = contextsBy(turns.forRequest, guard);
   return {
-    hasEnded,
+    recheck,
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
@@ -339,16 +354,20 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,
-      changes: { watchViewer, cache: responseCache, createContext: contextsBy(turns.forLiveQuery) },
+      changes: {
+        watchViewer,
+        cache: responseCache,
+        createContext: contextsBy(turns.forLiveQuery, () => unguarded),
+      },
       demoTokenFor,
       isValid,
-      hasEnded,
+      recheck,
       schema: options.schema,
       plugins: options.plugins,
     }),
     rest: createRestHandler({
       createContext: contextOf,
-      hasEnded,
+      recheck,
       docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
     }),
   };
@@ -361,12 +380,31 @@ function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'toke
     return (await tokens?.recheck(viewer)) ? Number.POSITIVE_INFINITY : 0;
   }
   const isValid = async (viewer: Viewer) => (await validUntil(viewer)) > Date.now();
-  const hasEnded: HasEnded = async (exchange, viewer, began) => {
-    if (performance.now() - began <= longestTrust) return false;
-    const until = await validUntil(viewer);
-    const isOver = until <= Date.now();
-    exchange.hasExpiredToken = isOver && until > 0;
-    return isOver;
+  const recheck: Recheck = (exchange, viewer) => {
+    if (viewer.tokenId === undefined) {
+      if (tokens?.known(exchange.request.headers.authorization) === viewer) return viewer;
+      return isValid(viewer).then((isStill) => (isStill ? viewer : null));
+    }
+    const noted = (found: Presented | null) => {
+      exchange.hasExpiredToken = found === 'expired';
+      return found === 'expired' ? null : found;
+    };
+    const found = viewers.recheck(viewer);
+    return found instanceof Promise ? found.then(noted) : noted(found);
   };
-  return { validUntil, isValid, hasEnded };
+
+  /** Makes a function that runs the statements of a viewer, each of which may have waited for its turn. */
+  function guard(viewer: Viewer): RunInTurn {
+    const fail = (problem: TokenProblem): never => {
+      throw unauthenticated(problem);
+    };
+    return async (statement) => {
+      if (viewer.ended?.aborted) fail('invalid');
+      const found = viewer.tokenId === undefined ? viewer : viewers.recheck(viewer);
+      const now = found instanceof Promise ? await found : found;
+      if (now === null || now === 'expired') fail(now ?? 'invalid');
+      return statement();
+    };
+  }
+  return { validUntil, isValid, recheck, guard };
 }

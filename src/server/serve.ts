@@ -4,6 +4,7 @@ import cluster from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig, workersOf } from '../config/config.ts';
+import { override } from '../config/environment.ts';
 import type { Hooks } from '../extensionPoints.ts';
 import { extensions } from '../extensions/extensions.ts';
 import { checkPort } from '../http/port.ts';
@@ -19,7 +20,7 @@ import { openGateway } from './gateway.ts';
 export async function serve(options: Readonly<Record<string, string>>): Promise<void> {
   // The channel to the process that started a worker must not keep the worker from ending.
   if (cluster.isWorker) process.channel?.unref();
-  const config = readConfig({ ...process.env, ...options }, extensions);
+  const config = readConfig(override(process.env, options), extensions);
   const stopping = new AbortController();
   const stopped = once(stopping.signal, 'abort');
   const stop = () => stopping.abort();

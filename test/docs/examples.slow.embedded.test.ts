@@ -37,6 +37,7 @@ const notRun: Readonly<Record<string, string>> = {
 const exitCodes: Readonly<Record<string, number>> = {
   // A command fails when a setting is wrong.
   'MAX_DEPTH=deep ': 1,
+  'DATA_DIR=': 1,
   // curl ends a subscription after the given time.
   'curl --no-buffer --max-time 2 ': 28,
 };

@@ -1,10 +1,12 @@
 /** The account's own tokens in GraphQL: what each token sees of them, and how they are created and revoked. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createToken, revokeToken, rotateToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
-import { graphqlOnce, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openRaw, parseResponses } from '../support/rawHttp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 let gateway: TestGateway;
@@ -33,6 +35,10 @@ const create = `mutation ($name: String!, $scopes: [TokenScope!]! = [READ], $exp
 }`;
 const revoke =
   'mutation ($id: ID!) { revokeApiToken(id: $id) { token { id } viewer { apiTokens { name } } } }';
+const lockWaits = () =>
+  gateway.database.pool.query(
+    `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
 const tokensOf = ({ userId }: Account) =>
   gateway.database.client.apiToken.findMany({
     where: { userId },
@@ -126,8 +132,7 @@ describe('a token', () => {
       await holder.query('BEGIN');
       await holder.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [userId]);
       const changes = [ask(manager, create, { name: 'too late' }), ask(manager, revoke, { id: other })];
-      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(2);
+      await expect.poll(async () => (await lockWaits()).rowCount).toBe(2);
       if (how === 'revoked') await revokeToken(gateway.database.client, managerId);
       else await pool.query('UPDATE "ApiToken" SET "expiresAt" = now() WHERE id = $1', [managerId]);
       const before = await tokensOf(account);
@@ -139,6 +144,62 @@ describe('a token', () => {
       expect(await tokensOf(account)).toEqual(before);
     },
   );
+
+  it('reads and activates nothing once it is revoked, although its request waited for a turn', async () => {
+    const { database } = gateway;
+    const beside = await openTestGateway(await openBeside(database));
+    const { token, manager, managerId, dttTemplates, userId } = await open();
+    // From here on this gateway knows both tokens.
+    for (const each of [token, manager]) await graphqlOnce(beside, each, '{ viewer { username } }');
+    const holder = await database.pool.connect();
+    await holder.query('BEGIN; LOCK TABLE "DttSession"');
+    const holding = '{ dttSessions { totalCount } }';
+    const turns = database.pool.options.max;
+    const ofOther = Array.from({ length: turns + 2 }, (_, index) =>
+      graphqlOnce(beside, token, `{ dttSessions(first: ${index + 1}) { totalCount } }`),
+    );
+    const activate = `mutation { activateTemplate(template: { databaseId: ${dttTemplates[1]} }) { viewer { id } } }`;
+    // All turns are taken, and others wait for them already.
+    await expect.poll(async () => (await lockWaits()).rowCount).toBe(turns);
+    const late = [holding, activate, '{ viewer { id } dttDevices { totalCount } }'].map((each) =>
+      graphqlOnce(beside, manager, each),
+    );
+    await sleep(100);
+    await revokeToken(database.client, managerId);
+    await sleep(100);
+    await holder.query('ROLLBACK');
+    holder.release();
+    for (const { status } of await Promise.all(ofOther)) expect(status).toBe(200);
+    expect((await Promise.all(late)).map(({ status }) => status)).toEqual([401, 401, 401]);
+    const { activeTemplateId } = await database.client.user.findUniqueOrThrow({ where: { id: userId } });
+    expect(activeTemplateId).not.toBe(dttTemplates[1]);
+    await beside.close();
+  });
+
+  it('that is replaced while its request arrives makes no token that outlives it, and says when it expires', async () => {
+    const { manager, managerId } = await open();
+    const { socket, ended } = await openRaw(gateway.url);
+    const body = JSON.stringify({ query: create, variables: { name: 'endless', scopes: ['MANAGE'] } });
+    socket.write(
+      `POST /graphql HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${manager}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
+    );
+    expect((await ask(manager, seen)).status).toBe(200);
+    const keep = 3_600_000;
+    await rotateToken(gateway.database.pool, managerId, keep);
+    const current = '{ viewer { currentToken { expiresAt } apiTokens { expiresAt isCurrent } } }';
+    const end = async () => Date.parse((await ask(manager, current)).data.viewer.currentToken.expiresAt);
+    await expect.poll(end).toBeGreaterThan(Date.now());
+    expect(await end()).toBeLessThanOrEqual(Date.now() + keep);
+    socket.write(body.slice(5));
+    const [response] = parseResponses(await ended());
+    expect(JSON.parse(response?.body ?? '').errors).toMatchObject([
+      {
+        message: 'The new token would last longer than the one that creates it',
+        extensions: { code: 'BAD_USER_INPUT' },
+      },
+    ]);
+  });
 
   it('revokes the other of two that revoke each other at once, and one is left', async () => {
     const { manager, managerId } = await open();

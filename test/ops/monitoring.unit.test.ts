@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { metricsIn, pages } from '../docs/markdown.ts';
-import { settings } from '../support/settings.ts';
+import { variables } from '../support/settings.ts';
 
 const run = promisify(execFile);
 const isInstalled = (program: string) => spawnSync(program, ['--version']).error === undefined;
@@ -34,7 +34,7 @@ it('each alert fires when it should and not before', async ({ skip }) => {
 it('the unit of systemd names settings that exist, and leaves the service few rights', async ({ skip }) => {
   const unit = readFileSync('ops/dovetail.service', 'utf8');
   const names = [...unit.matchAll(/(?<=[= ])([A-Z_]{3,})=/g)].map(([, name]) => name);
-  const known = [...Object.keys(settings), 'NODE_ENV', 'DOVETAIL_COMMAND'];
+  const known = [...variables, 'NODE_ENV', 'DOVETAIL_COMMAND'];
   expect(known).toEqual(expect.arrayContaining(names));
   skip(!isInstalled('systemd-analyze'), 'systemd-analyze is not installed');
   // The threshold counts in tenths. Above it the command fails.

@@ -1,7 +1,7 @@
 /** The database is away for a while: what clients get on every transport, and what the log says. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
@@ -15,6 +15,7 @@ import {
   withClient,
 } from '../support/gateway.ts';
 import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
+import { queryOnce } from '../support/postgres.ts';
 import { hasTools } from '../support/settings.ts';
 import { connectSocket } from '../support/sockets.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
@@ -142,3 +143,70 @@ it.for(['', ', behind a PgBouncer that stays'])(
     expect(back.requests).toBeGreaterThanOrEqual(hasTools ? 19 : 18);
   },
 );
+
+/** Why a server makes no connection, each by the statements for it and back. `app` stands for the role, `base` for the database. */
+const refusals: Readonly<Record<string, readonly [begin: string, end: string]>> = {
+  'CONNECT is revoked': [
+    'REVOKE CONNECT ON DATABASE base FROM PUBLIC, app',
+    'GRANT CONNECT ON DATABASE base TO PUBLIC, app',
+  ],
+  'the role has no connection left': [
+    'ALTER ROLE app CONNECTION LIMIT 0',
+    'ALTER ROLE app CONNECTION LIMIT -1',
+  ],
+  'the database has no connection left': [
+    'ALTER DATABASE base CONNECTION LIMIT 0',
+    'ALTER DATABASE base CONNECTION LIMIT -1',
+  ],
+  'the role may not log in': ['ALTER ROLE app NOLOGIN', 'ALTER ROLE app LOGIN'],
+  'the role has another password': [`ALTER ROLE app PASSWORD 'other'`, `ALTER ROLE app PASSWORD 'app'`],
+  'the database allows no connections': [
+    'ALTER DATABASE base ALLOW_CONNECTIONS false',
+    'ALTER DATABASE base ALLOW_CONNECTIONS true',
+  ],
+  'the database has another name': [
+    'ALTER DATABASE base RENAME TO base_old',
+    'ALTER DATABASE base_old RENAME TO base',
+  ],
+};
+
+const cases = Object.keys(refusals).map((why) => [why, ''] as const);
+it.for([
+  ...cases,
+  ['CONNECT is revoked', ', behind a PgBouncer'],
+  ['the database has another name', ', behind a PgBouncer'],
+] as const)('requests get a 503 while %s%s', async ([why, behind], { skip }) => {
+  skip(behind !== '' && pgbouncerVersion === undefined, 'pgbouncer is not installed');
+  const url = new URL(database.pool.options.connectionString ?? '');
+  const [base, role] = [url.pathname.slice(1), `app_${process.pid}`];
+  const named = (sql: string) => sql.replaceAll(/\bapp\b(?!')/g, role).replaceAll(/\bbase(?=_old|\b)/g, base);
+  const admin = Object.assign(new URL(url), { pathname: '/postgres' }).href;
+  const run = (sql: string) => queryOnce(admin, named(sql));
+  const ended = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'base'`;
+  await run(`CREATE ROLE app LOGIN PASSWORD 'app'`);
+  await database.pool.query(
+    named(
+      'GRANT ALL ON ALL TABLES IN SCHEMA public TO app; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO app',
+    ),
+  );
+  onTestFinished(async () => {
+    await database.pool.query(named('DROP OWNED BY app; DROP ROLE app'));
+  });
+  Object.assign(url, { username: role, password: 'app' });
+  if (behind !== '') pooler = await startPgBouncer(url.href, 'transaction', ['server_login_retry = 1']);
+  const asked = await open(pooler?.url ?? url.href);
+  expect((await rest(asked, alice.token, '/users/me')).status).toBe(200);
+  const [begin, end] = refusals[why] ?? [];
+  await run(`${ended}; ${begin}; ${ended}`);
+  try {
+    await ask(asked);
+    const revoked = (await graphqlOnce(asked, alice.token, revoke)).errors?.[0]?.extensions;
+    expect(revoked).toEqual({ code: 'SERVICE_UNAVAILABLE', retryAfter: 1 });
+    expect((await fetch(`${asked.url}/readyz`)).status).toBe(503);
+    expect(linesOf(asked).filter(({ msg }) => msg === 'request failed')).toEqual([]);
+  } finally {
+    await run(end ?? '');
+  }
+  const status = async () => (await rest(asked, alice.token, '/dtt/sessions')).status;
+  await expect.poll(status, { timeout: 10_000 }).toBe(200);
+});

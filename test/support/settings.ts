@@ -6,6 +6,9 @@ import { extensions } from '../../src/extensions/extensions.ts';
 
 export const settings = settingsOf(extensions);
 
+/** The variables that settings are read from. */
+export const variables = Object.keys(settings).flatMap((name) => [name, `${name}_FILE`]);
+
 /** Whether there are tools for language models, one of the ways to run an operation. */
 export const hasTools = 'MCP' in settings;
 

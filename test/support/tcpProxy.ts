@@ -108,6 +108,10 @@ export async function openTcpProxy(target: Target) {
     redirect(other: Target) {
       name = nameOf(other);
     },
+    /** Leads new connections to the server on another port. */
+    turnTo(other: number) {
+      farPort = other;
+    },
     /** Leads to the server on another port from now on, and drops all connections. */
     leadTo(other: number) {
       farPort = other;

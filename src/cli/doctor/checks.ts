@@ -4,13 +4,12 @@
  */
 
 import { existsSync } from 'node:fs';
-import { access, constants } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { Command } from 'commander';
 import { type Config, readConfig } from '../../config/config.ts';
 import { findEmbedded, tryToOpen } from '../../database/embedded/embedded.ts';
-import { engineFolder } from '../../database/embedded/folder.ts';
+import { engineFolder, folderOf, tryFolder } from '../../database/embedded/folder.ts';
 import { errorText } from '../../errors.ts';
 import type { Check, Found } from '../../extensionPoints.ts';
 import { extensions } from '../../extensions/extensions.ts';
@@ -60,23 +59,16 @@ async function checkPersisted(config: Config): Promise<Found> {
 }
 
 const checkDatabase = ({ DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DATA_DIR }: Config) =>
-  url === undefined
-    ? runChecks([['database', checkFolder]], resolve(DATA_DIR))
-    : examineServer({ url, directUrl });
+  url === undefined ? runChecks([['database', checkFolder]], DATA_DIR) : examineServer({ url, directUrl });
 
-async function checkFolder(folder: string): Promise<Found> {
-  const needed = constants.W_OK | constants.X_OK;
-  const error = await access(nearestExisting(folder), needed).then(() => undefined, errorText);
+async function checkFolder(dataDir: string): Promise<Found> {
+  const folder = folderOf(dataDir);
+  const error = await tryFolder(folder).then(() => undefined, errorText);
   const advice = 'Make it a folder of the user who runs Dovetail, or set DATA_DIR to another.';
   if (error !== undefined) return { says: `DATA_DIR ${folder}: ${error}`, advice };
   if (await findEmbedded(folder)) return `embedded, in ${folder}, open in a running gateway`;
   if (!existsSync(join(folder, engineFolder))) return `embedded, none yet: it will be in ${folder}`;
   return (await tryToOpen(folder)) ?? `embedded, in ${folder}, and no gateway has it open`;
-}
-
-/** The path itself, or the nearest folder above it that exists. */
-function nearestExisting(path: string): string {
-  return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
 }
 
 export const doctorCommand = new Command('doctor')

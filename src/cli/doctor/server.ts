@@ -10,6 +10,7 @@ import {
   reasonOf,
   type ServerUrls,
   serverOf,
+  standby,
 } from '../../database/connection.ts';
 import { findForeignTables, findVersionProblem, readProgress } from '../../database/migrate.ts';
 import {
@@ -87,8 +88,7 @@ function checkVersion({ urls, info: { version } }: ConnectedServer): Found {
 
 /** Whether the role may do what requests need. */
 async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServer): Promise<Found> {
-  if (isReadOnly)
-    return { says: 'it is in recovery, and can only be read', advice: 'Name the primary in DATABASE_URL.' };
+  if (isReadOnly) return standby;
   const missing = await findMissingRights(client);
   if (missing.length === 0) return 'the role has those that requests need';
   const lacks = missing.map(({ right, table }) => `${right} on ${quoted(table)}`);

@@ -12,12 +12,20 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
-import { assertOwn, engineFolder, isListening, lockFolder, unusableFolder } from './folder.ts';
+import {
+  assertOwn,
+  engineFolder,
+  folderOf,
+  isListening,
+  lockFolder,
+  makeFolder,
+  unusableFolder,
+} from './folder.ts';
 import { unpack } from './newDatabase.ts';
 import { commandName, connectionTo, type NotificationListener, serveEngine } from './server.ts';
 
@@ -26,21 +34,14 @@ export type EmbeddedPostgres = Awaited<ReturnType<typeof openEmbedded>>;
 /** The name of the socket file that PostgreSQL clients expect. */
 const socketName = '.s.PGSQL.5432';
 
-/** The address of a socket has at most 107 bytes on Linux (unix(7)) and 103 elsewhere. The longest name in the folder takes 19. */
-const longestFolder = (process.platform === 'linux' ? 107 : 103) - 19;
-
 /**
  * Opens the database of the folder, creating it if there is none.
  * @param packed the file from which a new database is unpacked (`newDatabase.ts`). If it does not exist, the engine creates one.
  * @throws {FolderInUse} when another process has it open. {SetupError} when it belongs to another user, or cannot be a folder.
  */
 export async function openEmbedded(dataDir: string, packed?: string) {
-  const folder = resolve(dataDir);
-  if (Buffer.byteLength(folder) > longestFolder)
-    throw new SetupError(
-      `DATA_DIR is ${JSON.stringify(folder)}, but takes a path of at most ${longestFolder} bytes, since there is a socket in it.`,
-    );
-  await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error) => {
+  const folder = folderOf(dataDir);
+  await makeFolder(folder).catch((error) => {
     throw unusableFolder(folder, error);
   });
   await assertOwn(folder);
@@ -106,7 +107,7 @@ export function hasDatabase(dataDir: string): Promise<boolean> {
 
 /** How to connect to the engine of the process that has the folder open; undefined if none has. */
 export async function findEmbedded(dataDir: string): Promise<pg.ClientConfig | undefined> {
-  const folder = resolve(dataDir);
+  const folder = folderOf(dataDir);
   const isOpen = await isListening(join(folder, socketName)).catch(() => false);
   return isOpen ? connectionTo(folder, commandName) : undefined;
 }
@@ -124,7 +125,7 @@ async function openEngine(dataDir: string, path: string, packed?: string): Promi
   let isNew = false;
   try {
     // PGlite leaves the modes of its files to the umask. The mode of the folder keeps other users out.
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    await makeFolder(path);
     await chmod(path, 0o700);
     isNew = (await readdir(path)).length === 0;
     if (isNew) {

@@ -6,14 +6,59 @@
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
-import { chmod, link, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { lstatSync, statSync } from 'node:fs';
+import { chmod, link, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
 
 /** Another process has the folder open. */
 export class FolderInUse extends SetupError {}
+
+/** The address of a socket has at most 107 bytes on Linux (unix(7)) and 103 elsewhere. The longest name in the folder takes 19. */
+const longestFolder = (process.platform === 'linux' ? 107 : 103) - 19;
+
+/** The whole path of DATA_DIR. @throws {SetupError} when it cannot be that of a database. */
+export function folderOf(dataDir: string): string {
+  let folder: string;
+  try {
+    folder = resolve(dataDir);
+  } catch {
+    throw unusableFolder(dataDir, new Error('the working directory was removed'));
+  }
+  if (Buffer.byteLength(folder) > longestFolder)
+    throw new SetupError(
+      `DATA_DIR is ${JSON.stringify(folder)}, but takes a path of at most ${longestFolder} bytes, since there is a socket in it.`,
+    );
+  return folder;
+}
+
+/**
+ * Creates a folder for this user alone, and those above it, where they are missing. The recursive `mkdir` of Node 20 never returns
+ * below a folder that exists and takes none, such as /proc.
+ */
+export async function makeFolder(path: string): Promise<void> {
+  const make = () =>
+    mkdir(path, { mode: 0o700 }).catch(async (error: unknown) => {
+      if (systemCodeOf(error) !== 'EEXIST' || !(await stat(path)).isDirectory()) throw error;
+    });
+  await make().catch(async (error: unknown) => {
+    const above = dirname(path);
+    // A link that leads nowhere exists: making what is above it does not help.
+    if (systemCodeOf(error) !== 'ENOENT' || above === path || exists(path)) throw error;
+    await makeFolder(above);
+    await make();
+  });
+}
+
+const exists = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+
+/** Tries whether the folder can be made and written to, and leaves nothing behind. */
+export async function tryFolder(folder: string): Promise<void> {
+  let nearest = folder;
+  while (!exists(nearest) && dirname(nearest) !== nearest) nearest = dirname(nearest);
+  await rmdir(await mkdtemp(join(nearest, '.dovetail-')));
+}
 
 export type FolderLock = Awaited<ReturnType<typeof lockFolder>>;
 

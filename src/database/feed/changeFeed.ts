@@ -122,14 +122,18 @@ export async function keepListening(
     const { signal } = lost;
     const lose = () => lost.abort();
     closing.signal.addEventListener('abort', lose);
-    signal.addEventListener('abort', heartbeats.giveUp);
+    // At once: a statement of the feed may still be under way.
+    signal.addEventListener('abort', () => {
+      heartbeats.giveUp();
+      if (audience.listening) audience.set(false);
+    });
     try {
       const connection = await connect((payload) => {
         if (!signal.aborted && !heartbeats.hear(payload)) changesOf(payload).forEach(audience.tell);
       }, lost);
       const arrives = heartbeats.begin(connection);
       do {
-        if (!(await arrives())) break;
+        if (!(await arrives()) || signal.aborted) break;
         if (audience.listening) continue;
         audience.set(true, connection.kind);
         note(undefined);
@@ -141,7 +145,6 @@ export async function keepListening(
     } finally {
       closing.signal.removeEventListener('abort', lose);
       lose();
-      if (audience.listening) audience.set(false);
     }
   }
 

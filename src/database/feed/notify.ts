@@ -8,6 +8,7 @@
 
 import pg from 'pg';
 import type { EmbeddedPostgres } from '../embedded/embedded.ts';
+import { type Identity, identityColumns, type ServerWatch } from '../identity.ts';
 import {
   createSession,
   isPooled,
@@ -62,6 +63,7 @@ export function listenToEngine(
 interface ListenOptions {
   readonly longestUse?: number;
   readonly readLog?: ReadLog | undefined;
+  readonly watch?: ServerWatch;
   readonly report?: FeedReport | undefined;
 }
 
@@ -73,14 +75,16 @@ interface ListenOptions {
  * arrive.
  * @param longestUse how many milliseconds one connection is used for heartbeats.
  * @param readLog reads messages in the log, if the database announces by them.
+ * @param watch notes which server heartbeats go to. When connections lead to another server, the gateway reconnects.
  * @param report as in `keepListening`.
  */
 export function listenToServer(
   direct: pg.ClientConfig,
   announcing = direct,
-  { longestUse = 30_000, readLog, report }: ListenOptions = {},
+  { longestUse = 30_000, readLog, watch, report }: ListenOptions = {},
 ): Promise<ChangeFeed> {
   return keepListening(async (hear, lost) => {
+    watch?.subscribe(() => lost.abort(new Error('the address leads to another server now')), lost.signal);
     const announcer = openAnnouncer(announcing, longestUse, lost);
     const listener = await openConnection(direct, lost);
     // The LISTEN would stay in a session that other clients use, and they would get the notifications.
@@ -93,10 +97,11 @@ export function listenToServer(
     async function announce(payload: string): Promise<FeedKind> {
       // Does not wait until other servers have it: one that is away must not make heartbeats fail. A message can be read from
       // the log once it is on the local disk ('local'); a notification need not wait even for that ('off').
-      const [row] = await ask<{ way: string }>(
-        `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way`,
+      const [row] = await ask<Identity & { way: string }>(
+        `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way, ${identityColumns}`,
         [payload, kind === 'logical' ? 'local' : 'off'],
       );
+      if (row) watch?.note(row);
       const way = row?.way === 'notify' ? 'notify' : 'logical';
       if (way !== (kind ?? way)) lost.abort(switchedError());
       return way;

@@ -52,7 +52,7 @@ export interface ReadCheck {
 
 /**
  * @param nameOf gives the name under which a statement is prepared, or an empty one.
- * @param readCheck is sent with each read. An `Sql` with such a check is for reading only.
+ * @param readCheck is sent with each read. If its check may throw after a write, the `Sql` is for reading only.
  */
 export function createSql(
   pool: pg.Pool,

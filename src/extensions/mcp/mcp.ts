@@ -58,15 +58,15 @@ export function createMcp(options: McpOptions) {
   const toolsNow = createTools(options);
   const hasSchema = config.INTROSPECTION === 'on';
 
-  return async (exchange: Exchange, viewer: Viewer | null): Promise<HttpResponse> => {
-    if (!viewer) return unauthorizedFailure(exchange);
+  return async (exchange: Exchange, sender: Viewer | null): Promise<HttpResponse> => {
+    if (!sender) return unauthorizedFailure(exchange);
     if (exchange.request.method !== 'POST')
       return rejected(messages.methodNotAllowed, { status: 405, headers: { Allow: 'POST' } });
-    const began = performance.now();
     const read = await readMessage(exchange, config.MAX_BODY_KB);
     if (isResponse(read)) return read;
     const { message } = read;
-    if (await options.hasEnded(exchange, viewer, began)) return unauthorizedFailure(exchange);
+    const viewer = await options.recheck(exchange, sender);
+    if (!viewer) return unauthorizedFailure(exchange);
     exchange.operation = methods.has(message.method) ? message.method : undefined;
     const run = (inner: Exchange) => options.run(exchange, inner, viewer);
     const call = (tool: Tool, given: Arguments) => callTool(exchange, run, tool, given);

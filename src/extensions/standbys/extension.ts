@@ -20,6 +20,7 @@ const settings = {
     ),
     advice: (value: string) => urlsIn(value).map(adviceOnUrl).find(Boolean),
     secret: true,
+    isList: true,
   },
 };
 

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { type Config, readConfig, type SettingsGroup } from '../../config/config.ts';
+import type { Environment } from '../../config/environment.ts';
 import { integerSetting, setting, type ValuesOf } from '../../config/setting.ts';
 
 export const settings = {
@@ -49,7 +50,7 @@ export const settingsGroup = {
 export type UpstreamConfig = Config & ValuesOf<typeof settings>;
 
 /** Reads the settings of the core and of the upstream, for commands. */
-export function readUpstreamConfig(env: Readonly<Record<string, string | undefined>>): UpstreamConfig {
+export function readUpstreamConfig(env: Environment): UpstreamConfig {
   // The result has the values of the group as well.
   return readConfig(env, [settingsGroup]) as UpstreamConfig;
 }

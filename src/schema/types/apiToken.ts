@@ -62,9 +62,14 @@ const ApiToken = builder.prismaObject('ApiToken', {
       type: 'DateTime',
       ...orNull('When it was last used, to the minute; null if it never was.'),
     }),
-    expiresAt: t.expose('expiresAt', {
+    expiresAt: t.field({
       type: 'DateTime',
-      ...orNull('When it expires; null if it does not.'),
+      select: { expiresAt: true },
+      ...orNull(
+        'When it expires; null if it does not. Of the token that the request came with: when its secret does, which another one may ' +
+          'have replaced.',
+      ),
+      resolve: (token, _args, { viewer }) => (isCurrent(token, viewer) ? endOf(viewer) : token.expiresAt),
     }),
     isCurrent: t.boolean({
       description: 'Whether the request came with this token.',
@@ -74,6 +79,10 @@ const ApiToken = builder.prismaObject('ApiToken', {
 });
 
 type Row = PrismaTypes['ApiToken']['Shape'];
+
+/** When the secret of a viewer expires. */
+const endOf = ({ expiresAt = Number.POSITIVE_INFINITY }: Context['viewer']) =>
+  expiresAt === Number.POSITIVE_INFINITY ? null : new Date(expiresAt);
 
 const isCurrent = ({ id }: Row, { tokenId }: Context['viewer']) => id === tokenId;
 
@@ -158,14 +167,11 @@ builder.mutationField('createApiToken', (t) =>
     resolve: async (_root, { name, scopes, expiresAt }, { viewer, changeTokens, loaders }) => {
       const highest = highestOf(scopes);
       if (!highest) throw argumentError('scopes', tokenMessages.noScope);
-      // A token never makes one with more than it has itself, in scope or in time.
-      if (
-        viewer.expiresAt !== undefined &&
-        (expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) > viewer.expiresAt
-      )
-        throw argumentError('expiresAt', tokenMessages.outlives);
       const scope = highest === 'manage' && viewer.isOnLoopback ? 'manage_on_loopback' : highest;
-      const created = await changeTokens(async (prisma, connection) => {
+      const created = await changeTokens(async (prisma, connection, validUntil) => {
+        // A token never makes one with more than it has itself, in scope or in time.
+        if ((expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) > validUntil)
+          throw argumentError('expiresAt', tokenMessages.outlives);
         const { id, token } = await addToken(connection, viewer, { name, scope, expiresAt });
         return { secret: token, token: await prisma.apiToken.findUniqueOrThrow({ where: { id } }) };
       });

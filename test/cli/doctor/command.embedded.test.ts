@@ -1,8 +1,9 @@
 /** The findings of the doctor about settings, machine, embedded database and upstream, and how the command prints them. */
 
+import { mkdtempSync, symlinkSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
@@ -10,6 +11,11 @@ import { freePort } from '../../support/freePort.ts';
 import { copyTemplate } from '../../support/gateway.ts';
 import { runHere } from '../../support/runHere.ts';
 import { readConfig } from '../../support/settings.ts';
+
+/** A link that leads nowhere. */
+const brokenLink = join(mkdtempSync(join(tmpdir(), 'dovetail-link-')), 'link');
+symlinkSync('nowhere', brokenLink);
+afterAll(() => rm(dirname(brokenLink), { recursive: true, force: true }));
 
 let empty: string;
 beforeAll(async () => {
@@ -74,6 +80,14 @@ it.each<[string, Record<string, string>, string, RegExp]>([
     /needs PERSISTED_OPERATIONS_FILE/,
   ],
   ['a DATA_DIR that is not a folder', { DATA_DIR: '/dev/null' }, 'database', /^DATA_DIR \/dev\/null: /],
+  [
+    'a DATA_DIR below a folder that takes none',
+    { DATA_DIR: '/proc/a/b' },
+    'database',
+    /^DATA_DIR \/proc\/a\/b: ENOENT/,
+  ],
+  ['a DATA_DIR that is too long', { DATA_DIR: `/${'a'.repeat(200)}` }, 'database', /takes a path of at most/],
+  ['a DATA_DIR that is a broken link', { DATA_DIR: brokenLink }, 'database', /^DATA_DIR .*link: ENOENT/],
   ['an address of another machine', { HOST: '192.0.2.1', PORT: '4000' }, 'port', /EADDRNOTAVAIL/],
 ])('finds a problem with %s', async (_, settings, check, says) => {
   const problems = await problemsWith(settings);

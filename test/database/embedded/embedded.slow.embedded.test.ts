@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import pg from 'pg';
@@ -106,11 +106,24 @@ describe('a folder', () => {
     );
   });
 
-  it('is rejected with one line when its path is below a broken link', async () => {
-    await symlink('nowhere', join(folder, 'link'));
-    const dataDir = join(folder, 'link/data');
-    await expect(openEmbedded(dataDir)).rejects.toThrow(
-      `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: `,
+  it.each(['link', 'link/data', '/proc/data', '/proc/a/b', '/dev/null', '/dev/null/data'])(
+    'is rejected with one line when no folder can be made there: %s',
+    async (path) => {
+      await symlink('nowhere', join(folder, 'link'));
+      const dataDir = resolve(folder, path);
+      await expect(openEmbedded(dataDir)).rejects.toThrow(
+        `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: E`,
+      );
+    },
+  );
+
+  it('is rejected with one line when the working directory was removed', async () => {
+    vi.spyOn(process, 'cwd').mockImplementation(() => {
+      throw new Error('uv_cwd');
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    await expect(openEmbedded('data')).rejects.toThrow(
+      'DATA_DIR is "data", but takes a folder that can be written to: the working directory was removed',
     );
   });
 });

@@ -4,7 +4,7 @@ import { complaintAbout, readConfig, settings } from '../../support/settings.ts'
 const primary = { DATABASE_URL: 'postgres://h/d' };
 
 it('reads several URLs, each once', () => {
-  const DATABASE_REPLICA_URLS = ' postgres://a/d, postgres://b/d postgres://a/d ';
+  const DATABASE_REPLICA_URLS = ' postgres://a/d,\npostgres://b/d postgres://a/d\n';
   expect(readConfig({ ...primary, DATABASE_REPLICA_URLS })).toMatchObject({
     DATABASE_REPLICA_URLS: ['postgres://a/d', 'postgres://b/d'],
   });

@@ -11,7 +11,7 @@ it.each(['http://localhost:4318', 'https://otel.example/a'])('accepts UPSTREAM_U
   expect(readConfig({ UPSTREAM_URL: `${UPSTREAM_URL}//` })).toMatchObject({ UPSTREAM_URL });
 });
 
-it.each(['ftp://h', 'xhttp://h', 'httpx://h', 'h/api/v1', 'https://h?a=b', 'https://h/#a'])(
+it.each(['ftp://h', 'xhttp://h', 'httpx://h', 'h/api/v1', 'https://h/#a'])(
   'rejects UPSTREAM_URL=%j',
   (wrong) => {
     expect(complaintAbout({ UPSTREAM_URL: wrong })).toBe(
@@ -20,18 +20,19 @@ it.each(['ftp://h', 'xhttp://h', 'httpx://h', 'h/api/v1', 'https://h?a=b', 'http
   },
 );
 
-it.each(['two words', 'line\nbreak', 'ünusual'])(
-  'rejects an invalid token without showing it: %j',
-  (wrong) => {
-    expect(complaintAbout({ ...upstream, UPSTREAM_TOKEN: wrong })).toBe(
-      'UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.',
-    );
-  },
-);
+it.each(['two words', 'ünusual'])('rejects an invalid token without showing it: %j', (wrong) => {
+  expect(complaintAbout({ ...upstream, UPSTREAM_TOKEN: wrong })).toBe(
+    'UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.',
+  );
+});
 
-it('rejects a user in UPSTREAM_URL without showing the password', () => {
-  expect(complaintAbout({ UPSTREAM_URL: 'https://me:hunter2@h/api/v1' })).toMatch(
-    /^UPSTREAM_URL is "https:\/\/me:\*\*\*@h\/api\/v1", but takes a URL without user/,
+it.each([
+  ['https://me:hunter2@h/api/v1', 'https://me:***@h/api/v1'],
+  ['https://h/api/v1?key=hunter2', 'https://h/api/v1?***'],
+  ['me:hunter2@h/api/v1', '***'],
+])('rejects a user and a query in UPSTREAM_URL without showing what may be secret: %s', (wrong, shown) => {
+  expect(complaintAbout({ UPSTREAM_URL: wrong })).toMatch(
+    `UPSTREAM_URL is "${shown}", but takes a URL without user`,
   );
 });
 

@@ -2,6 +2,7 @@
 
 import { withDatabase } from '../../../cli/database.ts';
 import { printJson, say } from '../../../cli/output.ts';
+import { override } from '../../../config/environment.ts';
 import { forgetAccount } from '../mirror/forget.ts';
 import { printable } from '../mirror/report.ts';
 import { readUpstreamConfig } from '../settings.ts';
@@ -15,7 +16,7 @@ export interface ForgetFlags {
 /** @param flags either `user` or `id` is set. */
 export function runForget({ user, id, json }: ForgetFlags): Promise<void> {
   // A shell may still have the token for `sync --from`, but without UPSTREAM_URL it is an error.
-  const config = readUpstreamConfig({ ...process.env, UPSTREAM_TOKEN: undefined });
+  const config = readUpstreamConfig(override(process.env, { UPSTREAM_TOKEN: undefined }));
   return withDatabase(config, async ({ pool }) => {
     const forgotten = await forgetAccount(pool, id === undefined ? { username: user ?? '' } : { id });
     const { username, removed, left } = forgotten;

@@ -2,6 +2,7 @@
 
 import { createMigrationReporter } from '../../../cli/database.ts';
 import { printJson, printTable, say } from '../../../cli/output.ts';
+import { override } from '../../../config/environment.ts';
 import { joinDatabase } from '../../../database/database.ts';
 import { SetupError } from '../../../errors.ts';
 import { createUpstream, UpstreamError } from '../client/upstream.ts';
@@ -19,7 +20,7 @@ export interface SyncFlags {
 }
 
 export async function runSync({ from, full = false, json }: SyncFlags): Promise<void> {
-  const config = readUpstreamConfig({ ...process.env, ...(from !== undefined && { UPSTREAM_URL: from }) });
+  const config = readUpstreamConfig(override(process.env, from === undefined ? {} : { UPSTREAM_URL: from }));
   const { UPSTREAM_URL: base, UPSTREAM_TOKEN: token } = config;
   if (base === undefined) throw new SetupError('Say where the account is, with --from or UPSTREAM_URL.');
   if (token === undefined)

@@ -12,13 +12,14 @@ import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { allows } from '../../../auth/scopes.ts';
-import type { Viewer } from '../../../auth/viewer.ts';
+import type { Recheck, Viewer } from '../../../auth/viewer.ts';
 import { messages, scopeNeeded, systemCodeOf } from '../../../errors.ts';
 import { forwardedMethods } from '../../../http/cors.ts';
 import { errorResponse, restErrorResponse } from '../../../http/errorResponse.ts';
 import { type Exchange, restPath } from '../../../http/exchange.ts';
 import { isRead, readBody } from '../../../http/request.ts';
 import { type HttpResponse, isResponse, matches } from '../../../http/response.ts';
+import { unauthorized } from '../../../rest/handler.ts';
 import type {
   Headers,
   UpstreamAccess,
@@ -36,7 +37,7 @@ export interface ProxyOptions extends ReadCacheOptions {
 }
 
 /** Returns the upstream's response to a request of the REST API. */
-type RestProxy = (exchange: Exchange, viewer: Viewer) => Promise<HttpResponse>;
+type RestProxy = (exchange: Exchange, viewer: Viewer, recheck: Recheck) => Promise<HttpResponse>;
 
 /** Headers of reads that ask for a part of a response, or for a certain version. They are forwarded, and nothing is stored. */
 const uncached = ['range', 'if-range', 'if-match', 'if-unmodified-since'];
@@ -55,7 +56,7 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     });
   }
 
-  return async (exchange, viewer) => {
+  return async (exchange, viewer, recheck) => {
     exchange.operation = 'forwarded';
     const writes = !isRead(exchange) || overrides.some((name) => name in exchange.request.headers);
     if (writes && !allows(viewer.scope, 'activate')) return restErrorResponse(403, scopeNeeded('activate'));
@@ -63,10 +64,13 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     if (!access) return errorResponse('rest', accounts.unreachable, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);
     if (isResponse(request)) return request;
+    const sendNow: Send = async (given) =>
+      // It may have waited for its body, or for its turn.
+      (await recheck(exchange, viewer))
+        ? sendFor(viewer, access, given, accounts.longest)
+        : failed(unauthorized(exchange), false);
     const send: Send = (given) =>
-      access
-        .inTurn(writes ? 'write' : 'read', () => sendFor(viewer, access, given, accounts.longest))
-        .catch(tooMany);
+      access.inTurn(writes ? 'write' : 'read', () => sendNow(given)).catch(tooMany);
     if (writes) return respond(exchange, { given: await write(exchange, access, send, request) });
     if (!cache || uncached.some((name) => name in request.headers))
       return respond(exchange, { given: await send(request) });

@@ -102,7 +102,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
       scope: token.includes('reader') ? 'read' : 'activate',
     } as const;
     tokensOf.set(viewer, token);
-    send(exchange, await proxy(exchange, viewer));
+    send(exchange, await proxy(exchange, viewer, () => viewer));
   });
   const proxied = {
     /** The address of the gateway. */

@@ -1,0 +1,132 @@
+/** Values as shells, files and images deliver them, and variables that only look like settings. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { findIgnored, override } from '../../src/config/environment.ts';
+import { complaintAbout, readConfig, settings } from '../support/settings.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'dovetail-settings-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A file with the text. */
+function fileOf(text: string, name = 'file'): string {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  return file;
+}
+
+const url = 'postgresql://me:hunter2@h/d';
+
+it.each([
+  ['DATA_DIR', '"/data"', String.raw`is "\"/data\"", with the quotation mark " at its start or end`],
+  ['DATA_DIR', "/data'", `is "/data'", with the quotation mark ' at its start or end`],
+  ['DATA_DIR', '“/data”', 'is "“/data”", with the quotation mark “ at its start or end'],
+  ['DATA_DIR', '/data\r', String.raw`is "/data\r", with the character \r in it`],
+  ['DATA_DIR', '/da\u0085ta', String.raw`is "/da\u0085ta", with the character \u0085 in it`],
+  ['DATA_DIR', '\uFEFF/data', String.raw`is "\ufeff/data", with the character \ufeff in it`],
+  ['DATA_DIR', '/data ', 'is "/data ", with a space at its start or end'],
+  ['PORT', ' 80', 'is " 80", with a space at its start or end'],
+  ['LOG_LEVEL', 'info\u200B', String.raw`is "info\u200b", with the character \u200b in it`],
+  [
+    'CORS_ORIGINS',
+    "'https://a.example'",
+    `is "'https://a.example'", with the quotation mark ' at its start or end`,
+  ],
+  ['DATABASE_URL', `'${url}'`, "is set, with the quotation mark ' at its start or end"],
+  ['DATABASE_URL', ` ${url}`, 'is set, with a space at its start or end'],
+  ['DATABASE_URL', `${url}\r`, String.raw`is set, with the character \r in it`],
+  ['DATABASE_URL', 'postgresql://me:hun\nter2@h/d', String.raw`is set, with the character \n in it`],
+])('%s=%j stops a start with a line that shows what is wrong', (name, value, says) => {
+  expect(complaintAbout({ [name]: value })).toBe(`${name} ${says}: remove that.`);
+});
+
+it('a list may have line breaks and spaces between its items', () => {
+  const CORS_ORIGINS = '\nhttps://a.example,\r\n  https://b.example\n';
+  expect(readConfig({ CORS_ORIGINS }).CORS_ORIGINS).toEqual(['https://a.example', 'https://b.example']);
+});
+
+it.each(Object.keys(settings).filter((name) => name !== 'PERSISTED_OPERATIONS'))(
+  'the value of %s may be in a file, whose last line may end with line breaks',
+  (name) => {
+    const file = fileOf('"\r\n\n');
+    expect(complaintAbout({ [`${name}_FILE`]: file })).toMatch(
+      new RegExp(`^${name} is .*, with the quotation mark`),
+    );
+  },
+);
+
+it('reads the value of a file as that of the variable', () => {
+  const DATABASE_DIRECT_URL_FILE = fileOf(`${url}\n`);
+  const env = { DATABASE_URL: url, DATABASE_DIRECT_URL_FILE, PORT_FILE: fileOf('0', 'port') };
+  expect(readConfig(env)).toEqual(readConfig({ DATABASE_URL: url, DATABASE_DIRECT_URL: url, PORT: '0' }));
+  // A flag takes precedence over both.
+  expect(readConfig(override(env, { PORT: '1' })).PORT).toBe(1);
+  // PERSISTED_OPERATIONS_FILE is a setting, and no file with the value of another one.
+  expect(readConfig({ PERSISTED_OPERATIONS_FILE: 'a.json' })).toEqual({
+    ...readConfig({}),
+    PERSISTED_OPERATIONS_FILE: 'a.json',
+  });
+});
+
+it.each<[Record<string, string>, string]>([
+  [{ PORT: '1', PORT_FILE: '/a' }, 'PORT and PORT_FILE are both set: unset one of them.'],
+  [
+    { PORT_FILE: '/nowhere' },
+    'PORT_FILE is "/nowhere", but takes a file to read: ENOENT: no such file or directory.',
+  ],
+  [
+    { PORT_FILE: '/' },
+    'PORT_FILE is "/", but takes a file to read: EISDIR: illegal operation on a directory.',
+  ],
+  [{ PORT_FILE: '/a\r' }, String.raw`PORT_FILE is "/a\r", with the character \r in it: remove that.`],
+  [
+    { DATABASE_URL_FILE: url },
+    'DATABASE_URL_FILE is "postgresql://me:***@h/d", but takes a file to read: ENOENT: no such file or directory.',
+  ],
+  [{ PORT_FILE: fileOf('\n', 'empty') }, `PORT_FILE is "${join(folder, 'empty')}", but that file is empty.`],
+])('rejects %o', (env, complaint) => {
+  expect(complaintAbout(env)).toBe(complaint);
+});
+
+const names = Object.keys(settings);
+const ignored = (env: Record<string, string>) => findIgnored(env, names);
+
+it.each([
+  ...[
+    'POSTGRES_URL',
+    'POSTGRESQL_URL',
+    'PG_URL',
+    'DB_URL',
+
+    'POSTGRES_DSN',
+    'JDBC_DATABASE_URL',
+  ],
+  ...['DATABASE_PRIVATE_URL', 'DB_HOST', 'POSTGRES_HOST', 'PGHOST', 'PGSERVICE', 'POSTGRES_URL_FILE'],
+  ...['DB_CONNECTION_STRING'],
+])('names %s, which looks like a database, while the embedded one is used', (name) => {
+  const line = `${name} looks like a database, and has no effect: without DATABASE_URL, Dovetail uses its embedded one.`;
+  expect(ignored({ [name]: 'x' })).toEqual([line]);
+  expect(ignored({ [name]: 'x', DATABASE_URL: 'x' })).toEqual([]);
+  expect(ignored({ [name]: 'x', DATABASE_URL_FILE: 'x' })).toEqual([]);
+});
+
+it('names any variable with the URL of a PostgreSQL, without the URL', () => {
+  for (const value of [url, 'postgres://h/d', 'jdbc:postgresql://h/d?password=x'])
+    expect(ignored({ NEON: value })).toEqual([
+      expect.stringMatching(/^NEON looks like a database, and has no effect: /),
+    ]);
+});
+
+it('names no variable of another purpose', () => {
+  expect(
+    ignored({ HOST: 'x', PGUSER: 'x', PGPASSWORD: 'x', MYHOST: 'x', GITHUB_SERVER_URL: 'x', DB_NAME: 'x' }),
+  ).toEqual([]);
+});
+
+it('takes a misspelt name of a file for what it is meant to be', () => {
+  expect(ignored({ DATABSE_URL_FILE: 'x' })).toEqual([
+    'DATABSE_URL_FILE is no setting, and has no effect: is DATABASE_URL_FILE meant?',
+  ]);
+});
