@@ -24,7 +24,7 @@ import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
-import type { AccountElsewhere } from './schema/context.ts';
+import type { OperationHooks } from './schema/context.ts';
 
 /**
  * What an extension brings. Its module is always loaded, and so has to be light: heavy packages are loaded by the functions, when the
@@ -81,7 +81,7 @@ export interface AccountsElsewhere {
 }
 
 /** What an extension does in a gateway that serves. Each is called at the moment that it is named by. */
-export interface Hooks {
+export interface Hooks extends OperationHooks {
   /** Paths of its own, beside both APIs. */
   readonly endpoints?: readonly EndpointHook[];
   /** Hints for paths that have no page: why not, by path. */
@@ -90,8 +90,6 @@ export interface Hooks {
   readonly tokens?: ForeignTokens;
   /** A request of the REST API has a viewer: it is handled here, in place of the core's handler. */
   handleRest?(exchange: Exchange, viewer: Viewer, recheck: Recheck): Promise<HttpResponse>;
-  /** A viewer activates a template, or the details of a record are missing: the data of an account that lives elsewhere. */
-  readonly elsewhere?: AccountElsewhere;
   /** How much longer, in milliseconds, a request may take. */
   readonly longest?: number;
   /**

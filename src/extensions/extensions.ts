@@ -4,6 +4,7 @@
  */
 
 import type { Extension } from '../extensionPoints.ts';
+import { compiler } from './compiler/extension.ts';
 import { federation } from './federation/extension.ts';
 import { logFeed } from './logFeed/extension.ts';
 import { mcp } from './mcp/extension.ts';
@@ -14,6 +15,7 @@ import { upstream } from './upstream/extension.ts';
 
 export const extensions: readonly Extension[] = [
   tracing,
+  compiler,
   federation,
   logFeed,
   standbys,

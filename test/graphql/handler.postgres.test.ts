@@ -1,7 +1,7 @@
 /** Requests to the GraphQL API: which methods, media types and parameters it accepts, and what it responds where it cannot fulfil them. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { executions } from '../../src/schema/compile.ts';
+import { executions } from '../../src/schema/operation.ts';
 import { type Account, addToken, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import {

@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Sql } from '../../src/database/reader/sql.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { executions } from '../../src/schema/compile.ts';
 import { createContext } from '../../src/schema/context.ts';
+import { executions } from '../../src/schema/operation.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { execute, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Viewer } from '../../../src/auth/viewer.ts';
-import { prepare } from '../../../src/schema/compile.ts';
 import { createContext } from '../../../src/schema/context.ts';
+import { prepare } from '../../../src/schema/operation.ts';
 import { schema } from '../../../src/schema/schema.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 

@@ -2,9 +2,9 @@
 
 import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { countVariants, executions } from '../../src/schema/compile.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { countVariants, executions } from '../../../src/schema/operation.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../../support/gateway.ts';
 
 let gateway: TestGateway;
 let alice: Account;
