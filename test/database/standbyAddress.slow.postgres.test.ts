@@ -2,7 +2,7 @@
 
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { isAway, standby } from '../../src/database/connection.ts';
+import { isAway, readOnlyServer } from '../../src/database/connection.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
@@ -26,7 +26,7 @@ const standbyOf = ({ standbys: [first] }: Cluster) => {
 
 it('a start says that it needs the primary', async () => {
   const DATABASE_URL = `${standbyOf(cluster).url}/app`;
-  const { says, advice } = standby;
+  const { says, advice } = readOnlyServer;
   await expect(openDatabase({ DATABASE_URL, DATA_DIR: tmpdir() })).rejects.toThrow(
     `DATABASE_URL is "${DATABASE_URL.replace(':postgres@', ':***@')}", but ${says}. ${advice}`,
   );

@@ -7,10 +7,10 @@ import {
   findDifference,
   findEncodingProblem,
   oldestServer,
+  readOnlyServer,
   reasonOf,
   type ServerUrls,
   serverOf,
-  standby,
 } from '../../database/connection.ts';
 import {
   findForeignTables,
@@ -96,7 +96,7 @@ function checkVersion({ urls, info: { version } }: ConnectedServer): Found {
 
 /** Whether the role may do what requests need. */
 async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServer): Promise<Found> {
-  if (isReadOnly) return standby;
+  if (isReadOnly) return readOnlyServer;
   const missing = await findMissingRights(client);
   if (missing.length === 0) return 'the role has those that requests need';
   const lacks = missing.map(({ right, table }) => `${right} on ${quoted(table)}`);

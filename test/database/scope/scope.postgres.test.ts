@@ -250,7 +250,7 @@ describe('it changes rows of the viewer alone', () => {
 it('reads no details in a mirror, which may not have them yet', async () => {
   const mirror = scopedTo(database.client, { id: alice.userId }, true);
   expect(await mirror.dttSession.count()).toBeGreaterThan(0);
-  const message = 'A mirror may not have each TrainerSegment yet';
+  const message = 'Each TrainerSegment may come after its record';
   await expect(mirror.trainerSegment.count()).rejects.toThrow(message);
   await expect(mirror.dttSession.findMany({ include: { segments: true } })).rejects.toThrow(message);
 });
