@@ -2,21 +2,17 @@
 
 import { readFile } from 'node:fs/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { findServer } from '../../../src/database/connection.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { SetupError, withoutPassword } from '../../../src/errors.ts';
 import type { Finding } from '../../../src/extensions/doctor/finding.ts';
 import { findSilentTriggers } from '../../../src/extensions/doctor/rights.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 import { settings } from '../../support/settings.ts';
+import { databaseWith } from '../../support/setUp.ts';
 import { examine, problemsWith } from './findings.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await openTestDatabase();
-});
-afterAll(() => database?.close());
+const { database } = await databaseWith();
 
 const urlOf = ({ name = '', user = '', options = '' } = {}) => {
   const url = new URL(database.pool.options.connectionString ?? '');
