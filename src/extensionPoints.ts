@@ -39,11 +39,11 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   readonly readLog?: ReadLog;
   /** To whom the users of a database may belong. */
   readonly owner?: AccountOwner;
-  /** Commands of the command line. What they need is loaded when they run. */
-  readonly commands?: readonly Command[];
+  /** Commands of the command line, for these extensions. What they need is loaded when they run. */
+  commands?(extensions: readonly Extension[]): readonly Command[];
   /** How clients and operators get accounts, if these live elsewhere; undefined if the settings do not say so. */
   accounts?(config: Config & ValuesOf<Own>): AccountsElsewhere | undefined;
-  /** Checks of `doctor`, and those of a database server. */
+  /** Checks for operators, of the settings and of a database server. */
   readonly serverChecks?: readonly Check<ExaminedServer>[];
   checks?(config: Config & ValuesOf<Own>): readonly Check<void>[];
   /** Called before a start opens anything. @throws {SetupError} if the start would fail. */
@@ -170,7 +170,7 @@ export type MetricValues = number | Iterable<readonly [label: string, value: num
 
 export type Line = readonly [name: string, text: string];
 
-/** A server of the database that is connected, for the checks of `doctor`. */
+/** A server of the database that is connected, for checks. */
 export interface ExaminedServer {
   readonly client: pg.Client;
   /** The session for notifications and migrations: of DATABASE_DIRECT_URL, or else the same as that of `client`. */

@@ -5,6 +5,7 @@
 
 import type { Extension } from '../extensionPoints.ts';
 import { compiler } from './compiler/extension.ts';
+import { doctor } from './doctor/extension.ts';
 import { federation } from './federation/extension.ts';
 import { logFeed } from './logFeed/extension.ts';
 import { mcp } from './mcp/extension.ts';
@@ -14,6 +15,7 @@ import { tracing } from './tracing/extension.ts';
 import { upstream } from './upstream/extension.ts';
 
 export const extensions: readonly Extension[] = [
+  doctor,
   tracing,
   compiler,
   federation,
