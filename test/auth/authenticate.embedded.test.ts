@@ -2,33 +2,27 @@
 
 import type { IncomingMessage } from 'node:http';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { addressOf } from '../../src/http/clientAddress.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { createRateLimits } from '../../src/http/rateLimit.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,
   openBeside,
   openTestDatabase,
   openTestGateway,
   rest,
-  type TestDatabase,
   type TestGateway,
 } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
 import { hasTools } from '../support/settings.ts';
 
-let database: TestDatabase;
-let alice: Account;
-let bob: Account;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  alice = await createAccount(database.client, 'alice');
-  bob = await createAccount(database.client, 'bob');
-});
-afterAll(() => database?.close());
+const database = await openTestDatabase();
+const alice = await createAccount(database.client, 'alice');
+const bob = await createAccount(database.client, 'bob');
+afterAll(() => database.close());
 
 async function withGateway(
   limits: { tokens?: number; anonymous?: number; proxies?: number },

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import {
   createToken,
   digestOf,
@@ -12,13 +12,10 @@ import {
   rotateToken,
   TokenError,
 } from '../../src/auth/tokens.ts';
-import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { openTestDatabase } from '../support/gateway.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await openTestDatabase();
-});
-afterAll(() => database?.close());
+const database = await openTestDatabase();
+afterAll(() => database.close());
 
 async function createUser(username: string, subscriptionTier = 'ultra'): Promise<string> {
   await database.client.user.create({ data: { username, subscriptionTier } });

@@ -1,7 +1,7 @@
 /** DATABASE_URL leads to a standby: at the start, and for a while during a failover. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, expect, it, onTestFinished } from 'vitest';
 import { examine } from '../../src/cli/doctor/checks.ts';
 import { isAway, standby } from '../../src/database/connection.ts';
 import { openDatabase } from '../../src/database/database.ts';
@@ -10,14 +10,11 @@ import { pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 
 const bounds = { connections: 5, statement: 5_000 };
 
-let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await startCluster(1);
-  await cluster.createDatabase('app');
-  const opened = await openDatabase({ DATABASE_URL: `${cluster.primary.url}/app`, DATA_DIR: tmpdir() });
-  await opened.close();
-  await cluster.isReplayed();
-});
+const cluster = await startCluster(1);
+await cluster.createDatabase('app');
+const opened = await openDatabase({ DATABASE_URL: `${cluster.primary.url}/app`, DATA_DIR: tmpdir() });
+await opened.close();
+await cluster.isReplayed();
 afterAll(() => cluster?.stop());
 
 const standbyOf = ({ standbys: [first] }: Cluster) => {

@@ -1,15 +1,12 @@
 /** The reference of the REST interface, as it is sent to a browser. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
-import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openTestDatabase, openTestGateway } from '../support/gateway.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await openTestGateway(await openTestDatabase(), { demoToken: 'dvt_x-Y_1' });
-});
-afterAll(() => gateway?.close());
+const gateway = await openTestGateway(await openTestDatabase(), { demoToken: 'dvt_x-Y_1' });
+afterAll(() => gateway.close());
 
 const ask = (path: string, options?: RequestInit) => fetch(gateway.url + path, options);
 

@@ -1,19 +1,14 @@
 /** Compiled operations give the same responses as their first execution, whatever their conditions and names. */
 
 import { parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { countVariants, executions } from '../../src/schema/compile.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { createAccount } from '../support/accounts.ts';
+import { graphqlOnce, graphqlOnEveryPath, openTestGateway } from '../support/gateway.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-});
-afterAll(() => gateway?.close());
+const gateway = await openTestGateway();
+const alice = await createAccount(gateway.database.client, 'alice');
+afterAll(() => gateway.close());
 
 const user = { username: 'alice', rank: 0 };
 

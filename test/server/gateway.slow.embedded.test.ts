@@ -2,10 +2,10 @@
 
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { createServer, request, type Server } from 'node:http';
+import { createServer, request } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { listen } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { standardError } from '../../src/telemetry/log.ts';
@@ -13,16 +13,11 @@ import { freePort } from '../support/freePort.ts';
 import { copyTemplate } from '../support/gateway.ts';
 import { readConfig } from '../support/settings.ts';
 
-let folder: string;
-let taken: Server;
-let takenPort: string;
-beforeAll(async () => {
-  folder = await copyTemplate();
-  taken = createServer((_, response) => response.end('another program'));
-  await once(taken.listen(0, '127.0.0.1'), 'listening');
-  // A server that listens on a port has an address of this type.
-  takenPort = String((taken.address() as AddressInfo).port);
-});
+const folder = await copyTemplate();
+const taken = createServer((_, response) => response.end('another program'));
+await once(taken.listen(0, '127.0.0.1'), 'listening');
+// A server that listens on a port has an address of this type.
+const takenPort = String((taken.address() as AddressInfo).port);
 afterAll(async () => {
   taken?.close();
   await rm(folder, { recursive: true, force: true });

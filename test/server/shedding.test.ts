@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,
   needsEngine,
@@ -14,24 +14,18 @@ import {
   openTestGateway,
   postJson,
   rest,
-  type TestDatabase,
   type TestGateway,
   withClient,
 } from '../support/gateway.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
-let database: TestDatabase;
-let alice: Account;
-let bob: Account;
 let holder: pg.Client | undefined;
 
-beforeAll(async () => {
-  database = await openTestDatabase();
-  alice = await createAccount(database.client, 'alice');
-  bob = await createAccount(database.client, 'bob');
-});
+const database = await openTestDatabase();
+const alice = await createAccount(database.client, 'alice');
+const bob = await createAccount(database.client, 'bob');
 afterEach(() => release());
-afterAll(() => database?.close());
+afterAll(() => database.close());
 
 /** Has all statements of a kind wait: for a lock, or on the embedded engine for their turn. */
 async function hold(sql: string): Promise<void> {

@@ -9,24 +9,19 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { message, serveEngine } from '../../../src/database/embedded/server.ts';
 
 /** The name of the clients that are served. */
 const name = 'known';
 
-let folder: string;
-let engine: PGlite;
-let server: ReturnType<typeof serveEngine>;
 const cleanUps: (() => unknown)[] = [];
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-socket-'));
-  engine = await PGlite.create();
-  server = serveEngine(engine, ['other', name], () => {});
-  server.listen(join(folder, '.s.PGSQL.5432'));
-  await once(server, 'listening');
-});
+const folder = await mkdtemp(join(tmpdir(), 'dovetail-socket-'));
+const engine = await PGlite.create();
+const server = serveEngine(engine, ['other', name], () => {});
+server.listen(join(folder, '.s.PGSQL.5432'));
+await once(server, 'listening');
 beforeEach(async () => {
   const client = await openClient();
   await client.query(

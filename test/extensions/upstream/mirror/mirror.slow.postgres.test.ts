@@ -1,28 +1,16 @@
 /** A mirror shows what its upstream does, and follows its changes. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { createAccount } from '../../../support/accounts.ts';
 import { graphqlOnEveryPath, postJson, type TestGateway } from '../../../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
 import { expectSameReads, shortReads } from '../support/reads.ts';
-import {
-  contents,
-  openScene,
-  pathOf,
-  reply,
-  type Scene,
-  sessionCount,
-  shortTiming,
-} from '../support/upstream.ts';
+import { contents, openScene, pathOf, reply, sessionCount, shortTiming } from '../support/upstream.ts';
 
-let scene: Scene;
-
-beforeAll(async () => {
-  scene = await openScene();
-});
+const scene = await openScene();
 beforeEach(() => scene.renew());
-afterAll(() => scene?.close());
+afterAll(() => scene.close());
 
 /** Opens a gateway with the mirror, which is not refreshed and sends activations to the upstream. */
 async function openMirror() {
