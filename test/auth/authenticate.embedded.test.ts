@@ -91,35 +91,33 @@ it.each([
   },
 );
 
-describe('the rate limit of a token', () => {
-  it('counts cached responses as well, and each response says how many requests are left', () =>
-    withGateway({ tokens: 4 }, async (gateway) => {
-      for (const left of [3, 2, 1, 0]) {
-        const { status, headers } = await rest(gateway, alice.token, '/users/me');
-        expect(status).toBe(200);
-        expect(headers.get('RateLimit-Policy')).toBe('"token";q=4;w=60');
-        expect(headers.get('RateLimit')).toMatch(new RegExp(`^"token";r=${left};t=([1-9]|[1-5]\\d|60)$`));
-        expect(headers.get('Retry-After')).toBeNull();
-      }
-      expect(gateway.responseCache.counters.hits).toBe(3);
+it('the rate limit of a token counts cached responses as well, and each response says how many requests are left', () =>
+  withGateway({ tokens: 4 }, async (gateway) => {
+    for (const left of [3, 2, 1, 0]) {
+      const { status, headers } = await rest(gateway, alice.token, '/users/me');
+      expect(status).toBe(200);
+      expect(headers.get('RateLimit-Policy')).toBe('"token";q=4;w=60');
+      expect(headers.get('RateLimit')).toMatch(new RegExp(`^"token";r=${left};t=([1-9]|[1-5]\\d|60)$`));
+      expect(headers.get('Retry-After')).toBeNull();
+    }
+    expect(gateway.responseCache.counters.hits).toBe(3);
 
-      const { status, headers, body } = await rest(gateway, alice.token, '/users/me');
-      expect({ status, body }).toEqual({ status: 429, body: { ok: false, error: 'Too many requests' } });
-      expect(headers.get('RateLimit')).toMatch(/^"token";r=0;t=\d+$/);
-      expect(headers.get('RateLimit')).toContain(`;t=${headers.get('Retry-After')}`);
-      expect(headers.get('Cache-Control')).toBe('no-store');
+    const { status, headers, body } = await rest(gateway, alice.token, '/users/me');
+    expect({ status, body }).toEqual({ status: 429, body: { ok: false, error: 'Too many requests' } });
+    expect(headers.get('RateLimit')).toMatch(/^"token";r=0;t=\d+$/);
+    expect(headers.get('RateLimit')).toContain(`;t=${headers.get('Retry-After')}`);
+    expect(headers.get('Cache-Control')).toBe('no-store');
 
-      const rejected = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
-      expect(rejected).toMatchObject({
-        status: 429,
-        errors: [{ message: 'Too many requests', extensions: { code: 'TOO_MANY_REQUESTS' } }],
-      });
-      // Each token has a limit of its own.
-      const { token } = await createToken(database.pool, 'alice', 'another');
-      for (const other of [token, bob.token])
-        expect((await rest(gateway, other, '/users/me')).status).toBe(200);
-    }));
-});
+    const rejected = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
+    expect(rejected).toMatchObject({
+      status: 429,
+      errors: [{ message: 'Too many requests', extensions: { code: 'TOO_MANY_REQUESTS' } }],
+    });
+    // Each token has a limit of its own.
+    const { token } = await createToken(database.pool, 'alice', 'another');
+    for (const other of [token, bob.token])
+      expect((await rest(gateway, other, '/users/me')).status).toBe(200);
+  }));
 
 describe('the rate limit of an address', () => {
   it('limits how many unknown tokens it may try per minute', () =>

@@ -21,15 +21,16 @@ it('an error about an argument names the argument, and a masked error does not',
   expect(about(masked)).toEqual({ code: 'INTERNAL_SERVER_ERROR' });
 });
 
-describe('an error meant for the client', () => {
-  it.each(Object.keys(statusOf) as (keyof typeof statusOf)[])('reaches the client unchanged: %s', (code) => {
+it.each(Object.keys(statusOf) as (keyof typeof statusOf)[])(
+  'an error meant for the client reaches the client unchanged: %s',
+  (code) => {
     const isToken = code === 'UNAUTHENTICATED';
     const error = isToken ? unauthenticated('missing') : clientError(code, 'too late');
     expect(codeOf(error)).toBe(code);
     expect(clientErrorOf(error)).toBe(error);
     expect(hiddenIn(error)).toBeUndefined();
-  });
-});
+  },
+);
 
 describe('any other error', () => {
   const ofResolver = new Error('secret');
@@ -69,29 +70,27 @@ describe('any other error', () => {
   });
 });
 
-describe('an HTTP error', () => {
-  it.each([
-    ['badRequest', 400, 'BAD_USER_INPUT', 'Bad request'],
-    ['tooSlow', 408, 'BAD_USER_INPUT', 'Request timeout'],
-    ['tooBusy', 503, 'SERVICE_UNAVAILABLE', 'Too busy; try again'],
-    ['internal', 500, 'INTERNAL_SERVER_ERROR', 'Internal server error'],
-  ] as const)('has the envelope of each endpoint: %s', (name, status, code, message) => {
-    const given = { Connection: 'close' };
-    const bodies = {
-      rest: JSON.stringify({ ok: false, error: message }),
-      graphql: JSON.stringify({ errors: [{ message, extensions: { code } }] }),
-      own: JSON.stringify({ own: message }),
-      page: `${message}\n`,
-    };
-    const ofExtension = { name: 'own', errorBody: (own: string) => ({ own }) };
-    for (const endpoint of ['rest', 'graphql', 'own', 'page'] as const) {
-      const response = errorResponse(endpoint === 'own' ? ofExtension : endpoint, httpErrors[name], given);
-      expect(response).toMatchObject({ status, headers: { ...given, 'Cache-Control': 'no-store' } });
-      expect(response.body.toString()).toBe(bodies[endpoint]);
-      expect(String(response.headers['Content-Type'])).toMatch(endpoint === 'page' ? /^text\/plain/ : /json/);
-      // The log has the codes of these two, whose errors mostly have the status 200.
-      const hasCode = endpoint === 'graphql' || endpoint === 'own';
-      expect(response.errorCode).toBe(hasCode ? code : undefined);
-    }
-  });
+it.each([
+  ['badRequest', 400, 'BAD_USER_INPUT', 'Bad request'],
+  ['tooSlow', 408, 'BAD_USER_INPUT', 'Request timeout'],
+  ['tooBusy', 503, 'SERVICE_UNAVAILABLE', 'Too busy; try again'],
+  ['internal', 500, 'INTERNAL_SERVER_ERROR', 'Internal server error'],
+] as const)('an HTTP error has the envelope of each endpoint: %s', (name, status, code, message) => {
+  const given = { Connection: 'close' };
+  const bodies = {
+    rest: JSON.stringify({ ok: false, error: message }),
+    graphql: JSON.stringify({ errors: [{ message, extensions: { code } }] }),
+    own: JSON.stringify({ own: message }),
+    page: `${message}\n`,
+  };
+  const ofExtension = { name: 'own', errorBody: (own: string) => ({ own }) };
+  for (const endpoint of ['rest', 'graphql', 'own', 'page'] as const) {
+    const response = errorResponse(endpoint === 'own' ? ofExtension : endpoint, httpErrors[name], given);
+    expect(response).toMatchObject({ status, headers: { ...given, 'Cache-Control': 'no-store' } });
+    expect(response.body.toString()).toBe(bodies[endpoint]);
+    expect(String(response.headers['Content-Type'])).toMatch(endpoint === 'page' ? /^text\/plain/ : /json/);
+    // The log has the codes of these two, whose errors mostly have the status 200.
+    const hasCode = endpoint === 'graphql' || endpoint === 'own';
+    expect(response.errorCode).toBe(hasCode ? code : undefined);
+  }
 });

@@ -18,20 +18,18 @@ it.each([
   expect(make(404, '…', given).headers).toEqual({ ...given, ...length });
 });
 
-describe('revalidated', () => {
-  it('has the same ETag for the same bytes, and the headers that a 304 needs as well', () => {
-    const one = revalidated(jsonResponse(200, '1'), 'Authorization', { Deprecation: '@1' });
-    const headers = {
-      ETag: expect.stringMatching(/^"[\w-]{43}"$/),
-      'Cache-Control': 'private, no-cache',
-      Vary: 'Authorization',
-      Deprecation: '@1',
-    };
-    expect(one.validator).toEqual({ etag: one.headers.ETag, headers });
-    expect(one.headers).toEqual({ ...jsonResponse(200, '1').headers, ...headers });
-    expect(revalidated(jsonResponse(200, '1'), 'Accept').headers.ETag).toBe(one.headers.ETag);
-    expect(revalidated(jsonResponse(200, '2'), 'Accept').headers.ETag).not.toBe(one.headers.ETag);
-  });
+it('revalidated has the same ETag for the same bytes, and the headers that a 304 needs as well', () => {
+  const one = revalidated(jsonResponse(200, '1'), 'Authorization', { Deprecation: '@1' });
+  const headers = {
+    ETag: expect.stringMatching(/^"[\w-]{43}"$/),
+    'Cache-Control': 'private, no-cache',
+    Vary: 'Authorization',
+    Deprecation: '@1',
+  };
+  expect(one.validator).toEqual({ etag: one.headers.ETag, headers });
+  expect(one.headers).toEqual({ ...jsonResponse(200, '1').headers, ...headers });
+  expect(revalidated(jsonResponse(200, '1'), 'Accept').headers.ETag).toBe(one.headers.ETag);
+  expect(revalidated(jsonResponse(200, '2'), 'Accept').headers.ETag).not.toBe(one.headers.ETag);
 });
 
 describe('send', () => {

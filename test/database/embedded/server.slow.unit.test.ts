@@ -58,23 +58,21 @@ async function notes(): Promise<string[]> {
   return rows.map(({ body }) => body);
 }
 
-describe('clients at the same time', () => {
-  it('never see rows of a transaction that has not committed', async () => {
-    const clients = await Promise.all(Array.from({ length: 8 }, openClient));
-    await Promise.all(
-      clients.map(async (client, number) => {
-        for (let round = 0; round < 5; round++) {
-          await client.query('BEGIN');
-          const before = await client.query<{ count: string }>('SELECT count(*) FROM note');
-          await client.query('INSERT INTO note (body) VALUES ($1)', [`${number}/${round}`]);
-          const after = await client.query<{ count: string }>('SELECT count(*) FROM note');
-          expect(Number(after.rows[0]?.count)).toBe(Number(before.rows[0]?.count) + 1);
-          await client.query(round % 2 === 0 ? 'COMMIT' : 'ROLLBACK');
-        }
-      }),
-    );
-    expect(await notes()).toHaveLength(8 * 3);
-  });
+it('clients at the same time never see rows of a transaction that has not committed', async () => {
+  const clients = await Promise.all(Array.from({ length: 8 }, openClient));
+  await Promise.all(
+    clients.map(async (client, number) => {
+      for (let round = 0; round < 5; round++) {
+        await client.query('BEGIN');
+        const before = await client.query<{ count: string }>('SELECT count(*) FROM note');
+        await client.query('INSERT INTO note (body) VALUES ($1)', [`${number}/${round}`]);
+        const after = await client.query<{ count: string }>('SELECT count(*) FROM note');
+        expect(Number(after.rows[0]?.count)).toBe(Number(before.rows[0]?.count) + 1);
+        await client.query(round % 2 === 0 ? 'COMMIT' : 'ROLLBACK');
+      }
+    }),
+  );
+  expect(await notes()).toHaveLength(8 * 3);
 });
 
 const none = Buffer.alloc(2);

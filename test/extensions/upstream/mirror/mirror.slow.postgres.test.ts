@@ -149,32 +149,6 @@ describe('an activation on a mirror', () => {
     expect(data).toEqual({ activeDttTemplate: { databaseId: id, name: 'New' } });
   });
 
-  it('is rejected as the upstream rejects it', async () => {
-    await scene.syncOnce();
-    const mirror = await openMirror();
-    for (const id of [3, 4, 999]) {
-      const { status, body } = await postJson(mirror.gateway, mirror.token, `/dtt/templates/${id}`, {
-        isActive: true,
-      });
-      expect({ status, body }).toEqual({
-        status: 404,
-        body: { ok: false, error: 'Template not found or not owned by user' },
-      });
-    }
-    // The template is deleted upstream, and still in the mirror.
-    await scene.source.database.client.dttTemplate.delete({ where: { id: 2 } });
-    const { errors } = await graphqlOnEveryPath(
-      mirror.gateway,
-      mirror.token,
-      'mutation { activateTemplate(template: { databaseId: 2 }) { scheduleTypeChanged } }',
-    );
-    expect(errors?.[0]).toMatchObject({
-      message: 'Template not found or not owned by user',
-      extensions: { code: 'NOT_FOUND' },
-    });
-    expect((await scene.target.client.user.findUniqueOrThrow({ where: { id: 1 } })).activeTemplateId).toBe(1);
-  });
-
   it('has scheduleTypeChanged if the type was changed, or if a lost response may have said so', async () => {
     await scene.syncOnce();
     const mirror = await openMirror();
