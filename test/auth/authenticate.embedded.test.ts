@@ -5,8 +5,6 @@ import pg from 'pg';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { addressOf } from '../../src/http/clientAddress.ts';
-import type { Exchange } from '../../src/http/exchange.ts';
-import { createRateLimits } from '../../src/http/rateLimit.ts';
 import { createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,
@@ -208,16 +206,4 @@ describe('the rate limit of an address', () => {
       expect(addressOf(request as unknown as IncomingMessage, proxies)).toBe(expected);
     },
   );
-});
-
-it('counts are shared through the database', async () => {
-  const query = vi.fn(async () => ({ rows: [{ points: 1, expire: Date.now() + 60_000 }] }));
-  // The part of a pool that the limits use.
-  const pool = { query } as unknown as pg.Pool;
-  const limitRate = createRateLimits({ RATE_LIMIT: 1, RATE_LIMIT_ANONYMOUS: 1, TRUST_PROXY: 0 }, pool);
-  // The parts of an exchange that the limits use.
-  const exchange = { request: { headers: {}, socket: {} }, headers: {} } as unknown as Exchange;
-  await limitRate(exchange, '1');
-  await limitRate(exchange, undefined);
-  expect(query).toHaveBeenCalledTimes(2);
 });

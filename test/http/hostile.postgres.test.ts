@@ -480,22 +480,4 @@ describe('closing the gateway', () => {
     expect(failed).not.toHaveBeenCalled();
     await other.close();
   });
-
-  it('says in the response to a request that runs already that it was the last', async () => {
-    const { other, close } = await openClosing();
-    const holder = await gateway.database.pool.connect();
-    await holder.query('BEGIN; LOCK TABLE "DttSession"');
-    const { socket, ended } = await openRaw(other.url);
-    socket.write(get('/api/v1/dtt/sessions'));
-    const waiting = () =>
-      holder.query(`SELECT FROM pg_locks WHERE relation = '"DttSession"'::regclass AND NOT granted`);
-    await expect.poll(async () => (await waiting()).rowCount).toBe(1);
-    close();
-    // However long it takes.
-    await sleep(2 * timeouts.closing);
-    await holder.query('ROLLBACK');
-    holder.release();
-    expect(parseResponses(await ended())).toMatchObject([{ status: 200, headers: { connection: 'close' } }]);
-    await other.close();
-  });
 });

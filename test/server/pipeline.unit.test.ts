@@ -159,15 +159,6 @@ describe('/readyz', () => {
   });
 });
 
-it('a cached response is sent to GET and HEAD, and not to POST', async () => {
-  const { ask, responseCache } = await open();
-  const response = jsonResponse(200, '"cached"');
-  await responseCache.compute(viewerId, 'rest GET /users/me', async () => ({ response, isCacheable: true }));
-  expect(await ask('/api/v1/users/me?x')).toMatchObject({ status: 200, text: '"cached"' });
-  expect(await ask('/api/v1/users/me?x', 'HEAD')).toMatchObject({ status: 200, text: '' });
-  expect((await ask('/api/v1/users/me?x', 'POST')).status).toBe(405);
-});
-
 it.each([
   [' with STATEMENT_TIMEOUT=1', { STATEMENT_TIMEOUT: '1' }, {}, 6_000],
   [
