@@ -45,21 +45,11 @@ describe('any other error', () => {
       ofResolver,
     ],
     ['that is none of GraphQL', ofResolver, ofResolver],
-    [
-      'with a code of its own',
-      new GraphQLError('secret', { extensions: { code: 'SECRET' }, path, originalError: ofResolver }),
+    ...[{ code: 'SECRET' }, { code: 'toString' }, { secret: 1 }].map((extensions): [string, Error, Error] => [
+      `with the extensions ${JSON.stringify(extensions)}`,
+      new GraphQLError('secret', { extensions, path, originalError: ofResolver }),
       ofResolver,
-    ],
-    [
-      'with a code that any object has',
-      new GraphQLError('secret', { extensions: { code: 'toString' }, path, originalError: ofResolver }),
-      ofResolver,
-    ],
-    [
-      'with other extensions',
-      new GraphQLError('secret', { extensions: { secret: 1 }, originalError: ofResolver, path }),
-      ofResolver,
-    ],
+    ]),
   ])('is masked, and reported with its cause: %s', (_, error, cause) => {
     const shown = clientErrorOf(error);
     expect(JSON.parse(JSON.stringify(shown))).toEqual({

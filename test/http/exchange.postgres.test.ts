@@ -3,7 +3,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { asksForPage, isAmbiguous } from '../../src/http/request.ts';
+import { isAmbiguous } from '../../src/http/request.ts';
 import { createAccount } from '../support/accounts.ts';
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
 import { openTestGateway } from '../support/gateway.ts';
@@ -131,21 +131,6 @@ describe('an exchange', () => {
     await ask('/').catch(() => {});
     await expect.poll(() => exchanges.outcomes.at(-1)?.status).toBe(201);
   });
-});
-
-it.each([
-  ['GET', 'text/html', true],
-  ['GET', 'application/xhtml+xml,text/html;q=0.9', true],
-  ['GET', 'application/json, text/html', false],
-  ['GET', '*/*', false],
-  ['GET', undefined, false],
-])('an HTML page is requested by %s with Accept: %s (%s)', (method, accept, expected) => {
-  const asks = (headers: Record<string, string | undefined>) =>
-    // The parts of an exchange that are used.
-    asksForPage({ request: { method, headers } } as unknown as Exchange);
-  expect(asks({ accept })).toBe(expected);
-  // Java's clients prefer HTML by default, and never show a page.
-  expect(asks({ accept, authorization: 'x' })).toBe(false);
 });
 
 it.each([
