@@ -15,6 +15,7 @@ import { extensions } from '../extensions/extensions.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
 import { doctorCommand } from './doctor/checks.ts';
+import { healthcheckCommand } from './healthcheck.ts';
 import { migrateCommand } from './migrate.ts';
 import { handleOutputErrors, say } from './output.ts';
 import { serveCommand } from './serve.ts';
@@ -31,6 +32,7 @@ const program = new Command('dovetail')
   .addCommand(tokenCommand)
   .addCommand(migrateCommand)
   .addCommand(doctorCommand)
+  .addCommand(healthcheckCommand)
   .addHelpText(
     'after',
     `
