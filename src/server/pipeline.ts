@@ -341,9 +341,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
   };
 }
 
-/**
- * Makes the factories of contexts, whose statements take turns. Those of an extension take none: it has connections of its own.
- */
+/** Returns a factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
 function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
   const { elsewhere, compile } = hooks;
   const forOperation: OperationHooks = {
@@ -361,12 +359,16 @@ function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { 
       let guarded = guardOf(viewer);
       // A statement may have waited for its turn.
       const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
-      const sql = hooks.sqlFor
-        ? withRunner(hooks.sqlFor(viewer), (statement) => watch(() => guarded(statement)))
+      const other = hooks.sqlFor?.(viewer);
+      const sql = other
+        ? withRunner(other, (statement) => watch(() => guarded(statement)))
         : withRunner(database.sql, run);
+      const runClient: RunInTurn = other
+        ? (operation) => watch(() => other.onPrimary(() => run(operation)))
+        : run;
       const changeTokens: Context['changeTokens'] = async (change) => {
         try {
-          const changed = await run(() =>
+          const changed = await runClient(() =>
             clients.transact(viewer, async (prisma, connection) =>
               change(prisma, connection, await lockViewer(connection, viewer)),
             ),
@@ -378,7 +380,10 @@ function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { 
           viewers.forget(viewer.id);
         }
       };
-      return createContext(sql, viewer, forOperation, { prisma: clients.of(viewer, run), changeTokens });
+      return createContext(sql, viewer, forOperation, {
+        prisma: clients.of(viewer, runClient),
+        changeTokens,
+      });
     };
 }
 
