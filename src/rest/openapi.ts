@@ -35,17 +35,17 @@ import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
 import { fragmentsOf } from '../schema/compile.ts';
-import { descriptionOfUnknown, isNullOnlyWithError, lowerFirst } from '../schema/fields.ts';
+import { descriptionOfUnknown, isNullOnlyWithError } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
-import { isOptional, isSpread, nameOf, type Route } from './routes.ts';
+import { isOptional, isSpread, type Route } from './routes.ts';
 
 interface OpenApiOptions {
   readonly routes: readonly Route[];
   /** The version of the gateway. */
   readonly version: string;
-  /** Example data of successful responses, by the names of the operations. */
+  /** Example data of successful responses, by the names in `operations.graphql`. */
   readonly examples: Readonly<Record<string, unknown>>;
 }
 
@@ -84,17 +84,14 @@ export function describeRest({ routes, version, examples }: OpenApiOptions): Ope
   };
   const tags = new Map<string, string>();
   const paths: NonNullable<OpenAPIObject['paths']> = {};
-  const ids = new Set<string>();
   for (const route of routes) {
     const { record, data } = describeSelection(route, schemas);
     const tag = tagNames[record.name] ?? record.name;
     tags.set(tag, record.description ?? '');
-    const id = operationId(route, ids);
-    ids.add(id);
-    const operation = operationOf(route, data, examples[nameOf(route)]);
+    const operation = operationOf(route, data, examples[route.operation.name?.value ?? '']);
     paths[route.path] = {
       ...paths[route.path],
-      [route.method.toLowerCase()]: { operationId: id, tags: [tag], ...operation },
+      [route.method.toLowerCase()]: { operationId: route.name, tags: [tag], ...operation },
     };
   }
   return {
@@ -125,7 +122,7 @@ export function describeRest({ routes, version, examples }: OpenApiOptions): Ope
 function operationOf(route: Route, data: Schema, example: unknown): Omit<OperationObject, 'operationId'> {
   const { description, body } = route;
   return {
-    summary: description.split(/(?<=\.) /, 1)[0] || nameOf(route),
+    summary: description.split(/(?<=\.) /, 1)[0] || route.name,
     description,
     parameters: [
       ...(route.path.includes('{id}') ? [idParameterWith(example)] : []),
@@ -294,15 +291,6 @@ function nameOfStatus(status: number): string {
   return (STATUS_CODES[status] ?? '').replaceAll(' ', '');
 }
 
-/** The name of the operation. For a further path of the same operation, the words of the path are added to make it unique. */
-function operationId(route: Route, taken: ReadonlySet<string>): string {
-  const name = nameOf(route);
-  const id = lowerFirst(name);
-  if (!taken.has(id)) return id;
-  const words = route.path.split(/\W+/).filter((word) => word !== 'id');
-  return `${id}At${words.map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join('')}`;
-}
-
 /** The schema of an object that has at least these values. */
 function including(values: Readonly<Record<string, unknown>>): SchemaObject {
   const properties = Object.entries(values).map(([name, value]) => [name, { const: value }]);
@@ -346,7 +334,7 @@ export function describeSelection(
   components: Record<string, SchemaObject>,
   mayBeUnknown = false,
 ): { readonly data: Schema; readonly record: GraphQLObjectType } {
-  const scope = { name: nameOf(route), fragments: fragmentsOf(route.document), components, mayBeUnknown };
+  const scope = { name: route.name, fragments: fragmentsOf(route.document), components, mayBeUnknown };
   const root = schema.getRootType(route.operation.operation);
   const node = route.operation.selectionSet.selections[0];
   const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
@@ -366,7 +354,7 @@ export function describeSelection(
 
 /** The type of a route's records. In a list and in the payload of a mutation, the records are one level below the field. */
 function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Route): GraphQLObjectType {
-  if (!isObjectType(type)) throw new Error(`${nameOf(route)} does not give a record`);
+  if (!isObjectType(type)) throw new Error(`${route.name} does not give a record`);
   const below = selectionSet?.selections.find(
     (part) => part.kind === Kind.FIELD && (route.isList || isSpread(part)),
   );

@@ -31,6 +31,10 @@ export interface Route {
   readonly path: string;
   /** Method and path, for logs and metrics. */
   readonly label: string;
+  /** The name of a function for it: its `operationId`, and that of a tool. */
+  readonly name: string;
+  /** The first path of the operation, for a further one. */
+  readonly aliasOf: string | undefined;
   /** The description of its field in the schema. */
   readonly description: string;
   readonly operation: OperationDefinitionNode;
@@ -50,6 +54,7 @@ export interface Route {
 
 /** The arguments of `@http`. */
 interface HttpArguments extends Pick<Route, 'method' | 'path' | 'missing'> {
+  readonly alias?: string;
   readonly body?: Readonly<Record<string, unknown>>;
 }
 
@@ -75,16 +80,19 @@ export function loadRoutes(operations: DocumentNode): Route[] {
     if (!operation) return [];
     const { run, scope } = prepareRoute(document);
     const variables = new Set(operation.variableDefinitions?.map(({ variable }) => variable.name.value));
+    // Of a repeated directive, `getDirectiveValues` reads the first.
+    const first = getDirectiveValues(http, operation)?.path as string | undefined;
     return (operation.directives ?? []).map((node): Route => {
-      // One node at a time: `getDirectiveValues` reads only the first of a repeated directive. `directives.graphql`
-      // declares the types of the values.
-      const { method, path, missing, body } = getDirectiveValues(http, {
+      // `directives.graphql` declares the types of the values.
+      const { method, path, alias, missing, body } = getDirectiveValues(http, {
         directives: [node],
       }) as unknown as HttpArguments;
       return {
         method,
         path,
         label: `${method} ${path}`,
+        name: alias ?? operation.name?.value ?? path,
+        aliasOf: path === first ? undefined : first,
         description: descriptionOf(operation),
         operation,
         document,
@@ -121,11 +129,6 @@ function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
     return result;
   };
   return { run, scope: operation.scope };
-}
-
-/** The name of a route's operation. */
-export function nameOf({ operation, path }: Pick<Route, 'operation' | 'path'>): string {
-  return operation.name?.value ?? path;
 }
 
 function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): string {
