@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document of the REST interface, made from its operations with the descriptions of the GraphQL schema: each operation's
- * data is described as JSON Schema.
+ * The OpenAPI document of the REST interface, made from its operations: each operation's data is described as JSON Schema, with the
+ * descriptions of the GraphQL schema or those of `overrides.ts`.
  */
 
 import { STATUS_CODES } from 'node:http';
@@ -39,6 +39,7 @@ import { descriptionOfUnknown, isNullOnlyWithError } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
+import { overrides } from './overrides.ts';
 import { isOptional, isSpread, type Route } from './routes.ts';
 
 interface OpenApiOptions {
@@ -68,14 +69,14 @@ Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }
 and an unknown path a 404. A request that is not well-formed HTTP reaches no route: it gets a 400, 408 or 431
 in the same envelope. Parameters that an operation does not know are ignored.`;
 
-const tokenDescription = `An API token of the account whose data is asked for. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
+const tokenDescription = `An API token of your account. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
 
 /** Describes the routes. */
 export function describeRest({ routes, version, examples }: OpenApiOptions): OpenAPIObject {
   const schemas: Record<string, SchemaObject> = {
     Error: exactly({
       ok: { type: 'boolean', const: false },
-      error: { type: 'string', description: 'What is wrong.' },
+      error: { type: 'string', description: 'What went wrong, for people to read.' },
     }),
     Pagination: exactly({
       limit: { ...limitSchema, description: 'How many records the page has at most.' },
@@ -87,7 +88,7 @@ export function describeRest({ routes, version, examples }: OpenApiOptions): Ope
   for (const route of routes) {
     const { record, data } = describeSelection(route, schemas);
     const tag = tagNames[record.name] ?? record.name;
-    tags.set(tag, record.description ?? '');
+    tags.set(tag, descriptionOf(record));
     const operation = operationOf(route, data, examples[route.operation.name?.value ?? '']);
     paths[route.path] = {
       ...paths[route.path],
@@ -120,9 +121,9 @@ export function describeRest({ routes, version, examples }: OpenApiOptions): Ope
 }
 
 function operationOf(route: Route, data: Schema, example: unknown): Omit<OperationObject, 'operationId'> {
-  const { description, body } = route;
+  const { summary, description, body } = route;
   return {
-    summary: description.split(/(?<=\.) /, 1)[0] || route.name,
+    summary,
     description,
     parameters: [
       ...(route.path.includes('{id}') ? [idParameterWith(example)] : []),
@@ -145,7 +146,7 @@ export const idParameter = {
   name: 'id',
   in: 'path',
   required: true,
-  description: 'The integer id of the REST interface. At least 1.',
+  description: 'Integer id of the record.',
   schema: { type: 'integer', minimum: 1 },
 } as const satisfies ParameterObject;
 
@@ -175,7 +176,7 @@ function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObj
       },
     },
     ...(!route.isMutation && {
-      304: { description: 'The response is the one with the tag.', headers: cached },
+      304: { description: 'The response has not changed.', headers: cached },
     }),
     400: failure(400, badRequests, body && { Accept: reference('headers', 'Accept') }),
     ...(route.missing !== undefined && { 404: failure(404, [route.missing]) }),
@@ -221,20 +222,20 @@ export const parameters = {
   TargetUserId: {
     name: 'targetUserId',
     in: 'query',
-    description: "Whose data is meant. Only the viewer's own id is accepted.",
+    description: 'User whose data to return. Only your own id is accepted.',
     schema: { type: 'integer', minimum: 1 },
   },
   Position: {
     name: 'Dovetail-Position',
     in: 'header',
     description:
-      'That of the response to a write: the response is as new as that write, whichever gateway of several it comes from.',
+      'The header of the response to a write. The response shows that write, whichever of several gateways it comes from.',
     schema: { type: 'string', pattern: positionPattern },
   },
   IfNoneMatch: {
     name: 'If-None-Match',
     in: 'header',
-    description: 'The `ETag` of a response that the client has. If it still holds, the response is a 304.',
+    description: 'The `ETag` of a response that you have. If it has not changed, the response is a 304.',
     schema: { type: 'string' },
   },
 } as const satisfies Record<string, ParameterObject>;
@@ -242,11 +243,11 @@ export const parameters = {
 const headers: Record<string, HeaderObject> = {
   Position: {
     description:
-      'How far the database has come with the write; sent back with a request, that request reads nothing older. The embedded database, which has one gateway, gives none.',
+      'How far the database was after the write. A request that carries it reads nothing older. The embedded database has only one gateway and sends none.',
     schema: { type: 'string', pattern: positionPattern },
   },
   Accept: {
-    description: 'The media type that the body must have, if it was not JSON or not sent as JSON.',
+    description: 'The media type that is accepted, if the body was not JSON or not sent as JSON.',
     schema: { type: 'string', const: 'application/json' },
   },
   ETag: {
@@ -407,13 +408,17 @@ function objectSchemaOf(selection: SelectionSetNode, type: GraphQLObjectType, sc
       Object.fromEntries(names.map((name) => [name, properties[name]?.schema ?? {}])),
       names.filter((name) => !properties[name]?.isOptional),
     ),
-    description: type.description ?? '',
+    description: descriptionOf(type),
   };
   if (first?.kind !== Kind.FRAGMENT_SPREAD || others.length > 0) return object;
   const name = first.name.value.replace(/Fields$/, '');
   scope.components[name] = object;
   return reference('schemas', name);
 }
+
+/** The description of a type. */
+const descriptionOf = ({ name, description }: GraphQLObjectType) =>
+  overrides[name]?.description ?? description ?? '';
 
 const propertiesOf = ({ selections }: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Selected =>
   Object.assign({}, ...selections.map((part) => propertiesFrom(part, type, scope)));
@@ -432,8 +437,13 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   const inner = getNamedType(field.type);
   if (isSpread(part) && part.selectionSet && isObjectType(inner))
     return propertiesOf(part.selectionSet, inner, scope);
-  const description = descriptionOfUnknown(field) || field.description;
-  const schema = { ...schemaOfField(field, part, scope), ...(description && { description }) };
+  const { values, description = descriptionOfUnknown(field) ?? field.description } =
+    overrides[`${type.name}.${field.name}`] ?? overrides[field.name] ?? {};
+  const schema = {
+    ...schemaOfField(field, part, scope),
+    ...(values && !scope.mayBeUnknown && { enum: [...values] }),
+    ...(description && { description }),
+  };
   return { [(part.alias ?? part.name).value]: { schema, isOptional: isOptional(part) } };
 }
 

@@ -35,7 +35,9 @@ export interface Route {
   readonly name: string;
   /** The first path of the operation, for a further one. */
   readonly aliasOf: string | undefined;
-  /** The description of its field in the schema. */
+  /** What it does, in a few words. */
+  readonly summary: string;
+  /** What the summary leaves out. */
   readonly description: string;
   readonly operation: OperationDefinitionNode;
   /** The operation with its fragments, and with the directives that only the REST API understands. */
@@ -58,6 +60,9 @@ interface HttpArguments extends Pick<Route, 'method' | 'path' | 'missing'> {
   readonly body?: Readonly<Record<string, unknown>>;
 }
 
+/** The arguments of `@doc`. */
+type Texts = Pick<Route, 'summary' | 'description'>;
+
 const read = (name: string) => parse(readFileSync(new URL(`src/rest/${name}`, root), 'utf8'));
 
 /** Every route, in the order of the file. The process does not start if an operation is invalid. */
@@ -73,8 +78,8 @@ export function loadRoutes(operations: DocumentNode): Route[] {
   if (errors.length > 0)
     throw new AggregateError(errors, `operations.graphql: ${errors.map(String).join('\n')}`);
 
-  const http = withDirectives.getDirective('http');
-  if (!http) throw new Error('directives.graphql does not declare @http');
+  const [http, doc] = ['http', 'doc'].map((name) => withDirectives.getDirective(name));
+  if (!http || !doc) throw new Error('directives.graphql does not declare @http and @doc');
   return Object.values(separateOperations(operations)).flatMap((document) => {
     const operation = getOperationAST(document);
     if (!operation) return [];
@@ -82,7 +87,9 @@ export function loadRoutes(operations: DocumentNode): Route[] {
     const variables = new Set(operation.variableDefinitions?.map(({ variable }) => variable.name.value));
     // Of a repeated directive, `getDirectiveValues` reads the first.
     const first = getDirectiveValues(http, operation)?.path as string | undefined;
-    return (operation.directives ?? []).map((node): Route => {
+    const { summary = '', description = '' }: Partial<Texts> = getDirectiveValues(doc, operation) ?? {};
+    const directives = operation.directives?.filter(({ name }) => name.value === http.name) ?? [];
+    return directives.map((node): Route => {
       // `directives.graphql` declares the types of the values.
       const { method, path, alias, missing, body } = getDirectiveValues(http, {
         directives: [node],
@@ -92,8 +99,9 @@ export function loadRoutes(operations: DocumentNode): Route[] {
         path,
         label: `${method} ${path}`,
         name: alias ?? operation.name?.value ?? path,
-        aliasOf: path === first ? undefined : first,
-        description: descriptionOf(operation),
+        ...(path === first
+          ? { summary, description, aliasOf: undefined }
+          : { summary: `Alias of \`${first}\`.`, description: `${summary} ${description}`, aliasOf: first }),
         operation,
         document,
         missing,
@@ -113,7 +121,8 @@ function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
   const spread = spreadName(document);
   const operation = prepare(
     visit(document, {
-      Directive: ({ name }) => (['http', 'spread', 'optional'].includes(name.value) ? null : undefined),
+      Directive: ({ name }) =>
+        ['http', 'doc', 'spread', 'optional'].includes(name.value) ? null : undefined,
     }),
   );
   if (!operation || operation.type === OperationTypeNode.SUBSCRIPTION)
@@ -129,12 +138,6 @@ function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
     return result;
   };
   return { run, scope: operation.scope };
-}
-
-function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): string {
-  const [data] = selectionSet.selections;
-  const fields = schema.getRootType(operation)?.getFields() ?? {};
-  return (data?.kind === Kind.FIELD && fields[data.name.value]?.description) || '';
 }
 
 /** Whether a field has `@spread`: the fields of its object replace it in the response. */

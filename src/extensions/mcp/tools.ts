@@ -149,8 +149,9 @@ function toolOf(route: Route): Tool {
   };
 }
 
-function descriptionOf({ description, missing }: Route): string {
-  return missing === undefined ? description : `${description} Fails with "${missing}" if there is none.`;
+function descriptionOf({ summary, description, missing }: Route): string {
+  const fails = missing === undefined ? '' : ` Fails with "${missing}" if there is none.`;
+  return `${summary} ${description}${fails}`;
 }
 
 /**
