@@ -31,7 +31,7 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { challengeFor, forbiddenUser, messages } from '../errors.ts';
+import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
 import { fragmentsOf } from '../schema/compile.ts';
@@ -65,9 +65,7 @@ const tagNames: Readonly<Record<string, string>> = {
 const introduction = `The older interface to the data that \`/graphql\` serves.
 
 Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
-\`HEAD\` works wherever \`GET\` does. Another method on a known path gets a 405 and \`Allow\`,
-and an unknown path a 404. A request that is not well-formed HTTP reaches no route: it gets a 400, 408 or 431
-in the same envelope. Parameters that an operation does not know are ignored.`;
+\`HEAD\` works wherever \`GET\` does. An unknown path gets a 404. Parameters that an operation does not know are ignored.`;
 
 const tokenDescription = `An API token of your account. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
 
@@ -102,9 +100,10 @@ export function describeRest({ routes, version, examples }: OpenApiOptions): Ope
       version: interfaceVersion,
       'x-gateway-version': version,
       description: introduction,
+      contact: { name: 'The operator of this gateway' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/api/v1' }],
+    servers: [{ url: '/api/v1', description: 'The gateway that sent this document.' }],
     security: [{ token: [] }],
     tags: [...tags].map(([name, description]) => ({ name, description })),
     paths,
@@ -155,19 +154,22 @@ const idParameterWith = (example: unknown): ParameterObject =>
   isRecord(example) && 'id' in example ? { ...idParameter, example: example.id } : idParameter;
 
 function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObject {
-  const { body, isList } = route;
+  const { body, isList, isMutation, missing } = route;
   const badRequests = [
     ...(body ? [body.message] : []),
     messages.invalidId,
     ...(isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
     messages.wrongPosition,
+    messages.badRequest,
   ];
-  const shared = [401, 403, ...(body ? [413, 415] : []), 429, 500, 503];
-  const cached = { ETag: reference('headers', 'ETag') };
+  const withoutBody = body ? [] : [413, 415];
+  const shared = Object.keys(sharedFailures).filter((status) => !withoutBody.includes(Number(status)));
+  const forbidden = isMutation && failure(403, [scopeNeeded(route.scope), forbiddenUser('2')]);
+  const cached = carried('ETag', 'Age');
   return {
     200: {
       description: STATUS_CODES[200] ?? '',
-      headers: route.isMutation ? { 'Dovetail-Position': reference('headers', 'Position') } : cached,
+      headers: isMutation ? carried('Dovetail-Position') : cached,
       content: {
         'application/json': {
           schema: exactly({ ok: { type: 'boolean', const: true }, data }),
@@ -175,30 +177,55 @@ function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObj
         },
       },
     },
-    ...(!route.isMutation && {
+    ...(!isMutation && {
       304: { description: 'The response has not changed.', headers: cached },
     }),
-    400: failure(400, badRequests, body && { Accept: reference('headers', 'Accept') }),
-    ...(route.missing !== undefined && { 404: failure(404, [route.missing]) }),
-    ...Object.fromEntries(shared.map((status) => [status, reference('responses', nameOfStatus(status))])),
+    400: failure(400, badRequests, ...(body ? ['Accept'] : [])),
+    ...(missing !== undefined && { 404: failure(404, [missing]) }),
+    ...Object.fromEntries(
+      shared.map((status) => [status, reference('responses', nameOfStatus(Number(status)))]),
+    ),
+    ...(forbidden && { 403: forbidden }),
   };
 }
 
-/** @param errors the messages; or one example of them, where a message depends on the request. */
-function failure(
-  status: number,
-  errors: readonly string[] | string,
-  carried?: NonNullable<ResponseObject['headers']>,
-): ResponseObject {
-  const examples =
-    typeof errors === 'string'
-      ? { example: restError(errors) }
-      : { examples: Object.fromEntries(errors.map((error) => [error, { value: restError(error) }])) };
+/** When a request gets an error of this status. */
+const reasons: Readonly<Record<number, string>> = {
+  400: 'The request is invalid.',
+  401: 'The request has no valid token.',
+  403: 'The request names another user, or its token lacks the scope.',
+  404: 'You have no such record.',
+  405: 'The path does not take the method.',
+  408: 'The request took too long to arrive.',
+  413: 'The body is larger than 64 KiB.',
+  415: 'The body has a `Content-Encoding`.',
+  429: 'There were too many requests.',
+  431: 'The headers are too large.',
+  500: 'Something unexpected happened.',
+  502: 'Only in front of another service: it cannot be reached, or its response cannot be used.',
+  503: 'The request cannot be served now.',
+  504: 'Only in front of another service: it did not respond in time.',
+};
+
+/** @param names the headers, besides those of every response. */
+function failure(status: number, errors: readonly string[], ...names: readonly string[]): ResponseObject {
+  const examples = Object.fromEntries(errors.map((error) => [error, { value: restError(error) }]));
   return {
-    description: STATUS_CODES[status] ?? '',
-    ...(carried && { headers: carried }),
-    content: { 'application/json': { schema: reference('schemas', 'Error'), ...examples } },
+    description: reasons[status] ?? '',
+    headers: carried(...names),
+    content: {
+      'application/json': {
+        schema: reference('schemas', 'Error'),
+        ...(errors.length > 0 && { examples }),
+      },
+    },
   };
+}
+
+/** References to the headers of a response, by their names. */
+function carried(...names: readonly string[]): Record<string, ReferenceObject> {
+  const all = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy', ...names];
+  return Object.fromEntries(all.map((name) => [name, reference('headers', name)]));
 }
 
 const limitSchema: SchemaObject = { type: 'integer', minimum: 1, maximum: pageSize.highest };
@@ -241,7 +268,31 @@ export const parameters = {
 } as const satisfies Record<string, ParameterObject>;
 
 const headers: Record<string, HeaderObject> = {
-  Position: {
+  'X-Request-Id': {
+    description: 'Names the request in the log of the gateway: that of the request, if it is usable.',
+    schema: { type: 'string' },
+  },
+  RateLimit: {
+    description: 'How many requests are left (`r`), and in how many seconds the count starts again (`t`).',
+    schema: { type: 'string' },
+    example: '"token";r=599;t=60',
+  },
+  'RateLimit-Policy': {
+    description: 'The limit: so many requests (`q`) in so many seconds (`w`).',
+    schema: { type: 'string' },
+    example: '"token";q=600;w=60',
+  },
+  Age: {
+    description: 'Only in front of another service: for how many seconds the gateway has had the response.',
+    schema: { type: 'integer', minimum: 0 },
+  },
+  Allow: {
+    description: 'The methods that the path takes.',
+    required: true,
+    schema: { type: 'string' },
+    example: 'GET, HEAD',
+  },
+  'Dovetail-Position': {
     description:
       'How far the database was after the write. A request that carries it reads nothing older. The embedded database has only one gateway and sends none.',
     schema: { type: 'string', pattern: positionPattern },
@@ -250,12 +301,17 @@ const headers: Record<string, HeaderObject> = {
     description: 'The media type that is accepted, if the body was not JSON or not sent as JSON.',
     schema: { type: 'string', const: 'application/json' },
   },
+  'Accept-Encoding': {
+    description: 'The only encoding that is accepted.',
+    required: true,
+    schema: { type: 'string', const: 'identity' },
+  },
   ETag: {
     description: 'Identifies the content of this response, for `If-None-Match`.',
     required: true,
     schema: { type: 'string' },
   },
-  WwwAuthenticate: {
+  'WWW-Authenticate': {
     description: 'The scheme, and what is wrong with the token, if there is one.',
     required: true,
     schema: { type: 'string', pattern: '^Bearer( |$)' },
@@ -266,26 +322,28 @@ const headers: Record<string, HeaderObject> = {
       ]),
     ),
   },
-  RetryAfter: {
+  'Retry-After': {
     description: 'Seconds to wait before the next request.',
     required: true,
     schema: { type: 'integer', minimum: 0 },
   },
 };
 
-const retryAfter = { 'Retry-After': reference('headers', 'RetryAfter') };
-
 /** Errors that are the same on every route that can fail with them. */
 const sharedFailures: Readonly<Record<string, ResponseObject>> = {
-  401: failure(401, [messages.unauthorized], { 'WWW-Authenticate': reference('headers', 'WwwAuthenticate') }),
-  // Its message has the id from the request.
-  403: failure(403, forbiddenUser('2')),
+  401: failure(401, [messages.unauthorized], 'WWW-Authenticate'),
+  403: failure(403, [forbiddenUser('2')]),
+  405: failure(405, [messages.methodNotAllowed], 'Allow'),
+  408: failure(408, [messages.tooSlow]),
   413: failure(413, [messages.bodyTooLarge]),
-  415: failure(415, [messages.bodyEncoded]),
-  429: failure(429, [messages.tooManyRequests], retryAfter),
+  415: failure(415, [messages.bodyEncoded], 'Accept-Encoding'),
+  429: failure(429, [messages.tooManyRequests], 'Retry-After'),
+  431: failure(431, [messages.headersTooLarge]),
   500: failure(500, [messages.internal]),
-  // A message about pending details has their number.
-  503: failure(503, messages.tooBusy, retryAfter),
+  // An extension has the messages of these two.
+  502: failure(502, []),
+  503: failure(503, [messages.databaseAway, messages.primaryBehind, messages.tooBusy], 'Retry-After'),
+  504: failure(504, []),
 };
 
 function nameOfStatus(status: number): string {
