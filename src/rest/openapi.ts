@@ -72,7 +72,8 @@ const tokenDescription = `An API token of your account. \`npx dovetail token cre
 /** Describes the routes. */
 export function describeRest({ routes, version, examples }: OpenApiOptions): OpenAPIObject {
   const schemas: Record<string, SchemaObject> = {
-    Error: exactly({
+    // Not `Error`, which is a name of its own in most languages.
+    ErrorResponse: exactly({
       ok: { type: 'boolean', const: false },
       error: { type: 'string', description: 'What went wrong, for people to read.' },
     }),
@@ -215,7 +216,7 @@ function failure(status: number, errors: readonly string[], ...names: readonly s
     headers: carried(...names),
     content: {
       'application/json': {
-        schema: reference('schemas', 'Error'),
+        schema: reference('schemas', 'ErrorResponse'),
         ...(errors.length > 0 && { examples }),
       },
     },
@@ -352,7 +353,11 @@ function nameOfStatus(status: number): string {
 
 /** The schema of an object that has at least these values. */
 function including(values: Readonly<Record<string, unknown>>): SchemaObject {
-  const properties = Object.entries(values).map(([name, value]) => [name, { const: value }]);
+  // Some generators need the type beside the value.
+  const properties = Object.entries(values).map(([name, value]) => [
+    name,
+    { type: typeof value, const: value },
+  ]);
   return { type: 'object', properties: Object.fromEntries(properties), required: Object.keys(values) };
 }
 

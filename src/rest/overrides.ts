@@ -9,6 +9,10 @@ interface Override {
 /** By the type, the type and the field, or for all types the field: the names are those of the GraphQL schema. */
 export const overrides: Readonly<Record<string, Override>> = {
   databaseId: { description: 'Integer id, unique among the records of its kind.' },
+  ActivateTemplatePayload: { description: 'The template that is active now.' },
+  'ActivateTemplatePayload.scheduleTypeChanged': {
+    description: 'Whether the schedule type was `auto` or `weekly` and is now `single`.',
+  },
   User: { description: 'You, with your profile.' },
   DttTemplate: {
     description: 'A training program (DTT template, also called DTT settings), of your own or imported.',

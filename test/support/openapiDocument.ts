@@ -42,7 +42,7 @@ function createConformanceCheck(document: OpenAPIObject): (response: SentRespons
       if (/^(\?|$)/.test(target) && status === 302 && headers.location === '/docs') return undefined;
       if (![400, 401, 404, 405, 408, 429, 431, 500].includes(status))
         return `${status} to what is not documented`;
-      return validate(['components', 'schemas', 'Error'], body);
+      return validate(['components', 'schemas', 'ErrorResponse'], body);
     }
     const given: unknown = operation.responses?.[status];
     if (!given) return `${status} is not documented`;
