@@ -10,19 +10,15 @@ import { createClient } from '@hey-api/openapi-ts';
 import spectral from '@stoplight/spectral-core';
 import rulesets from '@stoplight/spectral-rulesets';
 import { generate } from 'orval';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Account, createAccount } from '../../support/accounts.ts';
-import { openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { beforeAll, expect, it } from 'vitest';
+import { gatewayWith } from '../../support/setUp.ts';
 
 const folder = resolve('test/large/restClients');
 
-let gateway: TestGateway;
-let alice: Account;
-let baseUrl: string;
+const { gateway, alice } = await gatewayWith(['alice']);
+const baseUrl = `${gateway.url}/api/v1`;
+
 beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-  baseUrl = `${gateway.url}/api/v1`;
   const document = `${gateway.url}/openapi.json`;
   rmSync(`${folder}/generated`, { recursive: true, force: true });
   await createClient({
@@ -36,7 +32,6 @@ beforeAll(async () => {
     output: { target: `${folder}/generated/orval/client.ts`, client: 'fetch', baseUrl },
   });
 });
-afterAll(() => gateway?.close());
 
 it('programs with generated clients compile', () => {
   execFileSync(process.execPath, [resolve('node_modules/typescript/bin/tsc'), '-p', folder]);
