@@ -135,7 +135,8 @@ describe('a token', () => {
       const before = await tokensOf(account);
       await holder.query('COMMIT');
       holder.release();
-      const message = how === 'revoked' ? 'the token is unknown or revoked' : 'the token has expired';
+      const message =
+        how === 'revoked' ? 'the token is unknown or revoked' : 'the token has expired or was replaced';
       for (const { status, errors } of await Promise.all(changes))
         expect([status, errors?.[0]?.message]).toEqual([401, `Unauthorized: ${message}`]);
       expect(await tokensOf(account)).toEqual(before);
