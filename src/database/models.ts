@@ -35,8 +35,8 @@ interface Model<M extends ModelName> {
   readonly writableBy?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
   /** Whether a mirror fetches its rows after the records that they belong to. Only `schema/loading` waits for them. */
   readonly isDetail?: true;
-  /** Whether its rows have no global id: they are no records of their own. */
-  readonly hasNoId?: true;
+  /** Whether its rows are no records that the reader finds by an id. */
+  readonly isNoRecord?: true;
   /** The column of the default order of its lists, newest first (docs/rest.md#order). Without one, there are no lists. */
   readonly order?: keyof PrismaTypes[M]['Shape'];
   /** Whether `devices` lists it. */
@@ -54,7 +54,7 @@ const ofOwnSession = (viewer: ViewerRef) => ({ session: owned(viewer) });
 
 export const models = {
   User: { visibleTo: ({ id }) => ({ id }), order: 'id' },
-  ApiToken: { visibleTo: ({ id }) => ({ userId: id }), hasNoId: true },
+  ApiToken: { visibleTo: ({ id }) => ({ userId: id }), isNoRecord: true },
   // The order of the kinds breaks ties between devices of different kinds.
   DttDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
   LkbxDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
@@ -65,7 +65,7 @@ export const models = {
     writableBy: (viewer) => ({ template: owned(viewer) }),
     isDetail: true,
   },
-  DttLibraryEntry: { visibleTo: ({ id }) => ({ userId: id }), hasNoId: true },
+  DttLibraryEntry: { visibleTo: ({ id }) => ({ userId: id }), isNoRecord: true },
   DttSession: { visibleTo: owned, order: 'createdAt' },
   TrainerSegment: { visibleTo: ofOwnSession, isDetail: true },
   LockTemplate: { visibleTo: owned, order: 'createdAt' },
@@ -84,7 +84,7 @@ type ModelWith<Property extends string> = {
 /** The models of which a viewer may see some rows. */
 export type VisibleModel = ModelWith<'visibleTo'>;
 /** Those whose rows clients see as records. */
-export type RecordType = Exclude<VisibleModel, ModelWith<'hasNoId'>>;
+export type RecordType = Exclude<VisibleModel, ModelWith<'isNoRecord'>>;
 /** Those with lists. */
 export type ListedType = ModelWith<'order'>;
 /** Those whose records are devices. */
@@ -97,7 +97,7 @@ const modelsWith = (property: keyof Model<ModelName>) =>
 export const tables = Object.keys(models) as ModelName[];
 export const visibleModels = modelsWith('visibleTo') as VisibleModel[];
 export const recordTypes = visibleModels.filter(
-  (name) => !modelsWith('hasNoId').includes(name),
+  (name) => !modelsWith('isNoRecord').includes(name),
 ) as RecordType[];
 export const isDetail = (model: ModelName): boolean => modelsWith('isDetail').includes(model);
 export const listedTypes = modelsWith('order') as ListedType[];
