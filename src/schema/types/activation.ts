@@ -2,7 +2,7 @@
 
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
-import { nullOnlyWithError, toOne } from '../fields.ts';
+import { nullIfUnknown, nullOnlyWithError, toOne } from '../fields.ts';
 import { type Call, queryShownBy, type Row } from '../loading/rows.ts';
 import { idOf, referenceTo } from '../reference.ts';
 import { viewerField } from './user.ts';
@@ -10,7 +10,8 @@ import { viewerField } from './user.ts';
 /** The row that the statement returns. */
 interface Written {
   readonly previousTemplateId: number | null;
-  readonly scheduleTypeChanged: boolean;
+  /** Null where it is not known. */
+  readonly scheduleTypeChanged: boolean | null;
 }
 
 interface Activation extends Written {
@@ -35,11 +36,10 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
       ...toOne('DttTemplate', 'previousTemplateId'),
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
-    scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
-      description:
-        'Whether the schedule type was `auto` or `weekly` and is now `single`. Also true if that cannot be told, since ' +
-        'the response that said so was lost.',
-    }),
+    scheduleTypeChanged: t.exposeBoolean(
+      'scheduleTypeChanged',
+      nullIfUnknown('Whether the schedule type was `auto` or `weekly` and is now `single`.'),
+    ),
   }),
 });
 
