@@ -298,6 +298,7 @@ function compareColumns(
 
 function comparison(operator: string, value: unknown): object {
   if (operator === 'eq') return { equals: value };
+  if (operator === 'ne') return { not: value };
   if (operator === 'in') return { in: [value].flat() };
   if (isPattern(operator))
     // LIKE would read these characters as wildcards and escapes.
@@ -368,7 +369,7 @@ export function addFilters(): void {
     filterRef(type).implement({
       description:
         `Conditions on a ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
-        `comparison, \`not\` included; \`isNull\` asks for it. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
+        `comparison but \`isNull\`. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
       fields: (t) => ({
         ...Object.fromEntries(
           filterFields(type).map((field) => [
@@ -435,7 +436,12 @@ function createComparisons(key: string, name: string, { isNullable, enumeration 
     fields: (t) => ({
       eq: t.field({ type: of, description: 'Equal to this.' }),
       ...(name !== 'Boolean' && {
-        not: t.field({ type: of, description: 'A value other than this.' }),
+        ne: t.field({
+          type: of,
+          description: isNullable
+            ? 'A value other than this. A record without a value does not meet it: `not` around `eq` selects those as well.'
+            : 'A value other than this.',
+        }),
         in: t.field({
           type: [of],
           description: `Equal to one of these, at most ${bounds.items}. No record meets an empty list.`,
