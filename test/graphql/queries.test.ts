@@ -282,4 +282,18 @@ describe('nodes', () => {
     expect(errors).toBeUndefined();
     expect(data.nodes).toEqual([...own, ...foreign.map(() => null), ...[...own].reverse()]);
   });
+
+  it('are null with an error each for what is no global id, beside the records of the other ids', async () => {
+    const [record] = await oneOfEach(alice);
+    const ids = ['x', record?.id, 'RHR0 RGV2aWNlOjE', record?.id];
+    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, nodes, { ids });
+    expect(data.nodes).toEqual([null, record, null, record]);
+    expect(errors).toMatchObject(
+      [0, 2].map((index) => ({
+        path: ['nodes', index],
+        message: `${JSON.stringify(ids[index])} is not a global id of this schema`,
+        extensions: { code: 'BAD_USER_INPUT', argument: 'ids' },
+      })),
+    );
+  });
 });
