@@ -53,7 +53,7 @@ const inLibrary = ({ id }: ViewerRef) => ({ libraryEntries: { some: { userId: id
 const ofOwnSession = (viewer: ViewerRef) => ({ session: owned(viewer) });
 
 export const models = {
-  User: { visibleTo: ({ id }) => ({ id }), order: 'id' },
+  User: { visibleTo: ({ id }) => ({ id }) },
   ApiToken: { visibleTo: ({ id }) => ({ userId: id }), isNoRecord: true },
   // The order of the kinds breaks ties between devices of different kinds.
   DttDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
@@ -106,6 +106,7 @@ export const deviceTypes = modelsWith('isDevice') as DeviceType[];
 export const announcedTables = tables.filter((table) => !modelsWith('isSilent').includes(table));
 
 export const isRecordType = (name: string): name is RecordType => recordTypes.some((each) => each === name);
+export const isListedType = (name: string): name is ListedType => listedTypes.some((each) => each === name);
 
 /** The condition on rows of a model that the viewer may see. Every read of records has it. */
 export const visibleTo = (viewer: ViewerRef, model: RecordType): object => models[model].visibleTo(viewer);

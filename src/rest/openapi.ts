@@ -39,7 +39,7 @@ import { descriptionOfUnknown, isNullOnlyWithError, lowerFirst } from '../schema
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
-import { isOptional, isSpread, nameOf, type Route } from './routes.ts';
+import { isOnePage, isOptional, isSpread, nameOf, type Route } from './routes.ts';
 
 interface OpenApiOptions {
   readonly routes: readonly Route[];
@@ -357,10 +357,11 @@ export function describeSelection(
     route.missing === undefined
       ? schemaOfField(field, node, scope)
       : presentSchemaOf(field.type, node, scope);
+  const list = isOnePage(route.document) ? exactly({ data: { type: 'array', items: selected } }) : selected;
   const data =
-    route.isList && 'properties' in selected
-      ? exactly({ ...selected.properties, pagination: reference('schemas', 'Pagination') })
-      : selected;
+    route.isList && 'properties' in list
+      ? exactly({ ...list.properties, pagination: reference('schemas', 'Pagination') })
+      : list;
   return { data, record: recordOf(getNamedType(field.type), node, route) };
 }
 

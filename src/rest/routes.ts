@@ -31,7 +31,7 @@ export interface Route {
   readonly path: string;
   /** Method and path, for logs and metrics. */
   readonly label: string;
-  /** The description of its field in the schema. */
+  /** By default, the description of its field in the schema. */
   readonly description: string;
   readonly operation: OperationDefinitionNode;
   /** The operation with its fragments, and with the directives that only the REST API understands. */
@@ -49,7 +49,9 @@ export interface Route {
 }
 
 /** The arguments of `@http`. */
-interface HttpArguments extends Pick<Route, 'method' | 'path' | 'missing'> {
+interface HttpArguments
+  extends Pick<Route, 'method' | 'path' | 'missing'>,
+    Partial<Pick<Route, 'description'>> {
   readonly body?: Readonly<Record<string, unknown>>;
 }
 
@@ -78,14 +80,20 @@ export function loadRoutes(operations: DocumentNode): Route[] {
     return (operation.directives ?? []).map((node): Route => {
       // One node at a time: `getDirectiveValues` reads only the first of a repeated directive. `directives.graphql`
       // declares the types of the values.
-      const { method, path, missing, body } = getDirectiveValues(http, {
+      const {
+        method,
+        path,
+        missing,
+        body,
+        description = descriptionOf(operation),
+      } = getDirectiveValues(http, {
         directives: [node],
       }) as unknown as HttpArguments;
       return {
         method,
         path,
         label: `${method} ${path}`,
-        description: descriptionOf(operation),
+        description,
         operation,
         document,
         missing,
@@ -103,9 +111,11 @@ export function loadRoutes(operations: DocumentNode): Route[] {
 function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
   const optional = optionalPaths(document);
   const spread = spreadName(document);
+  const isPage = isOnePage(document);
   const operation = prepare(
     visit(document, {
-      Directive: ({ name }) => (['http', 'spread', 'optional'].includes(name.value) ? null : undefined),
+      Directive: ({ name }) =>
+        ['http', 'spread', 'optional', 'page'].includes(name.value) ? null : undefined,
     }),
   );
   if (!operation || operation.type === OperationTypeNode.SUBSCRIPTION)
@@ -118,6 +128,8 @@ function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
       const { [spread]: inner, ...others } = data.data;
       data.data = isRecord(inner) ? { ...inner, ...others } : null;
     }
+    // A page has at least one entry.
+    if (data && isPage) data.data = { data: [data.data].slice(Number(variables.offset)) };
     return result;
   };
   return { run, scope: operation.scope };
@@ -137,6 +149,12 @@ function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): st
 /** Whether a field has `@spread`: the fields of its object replace it in the response. */
 export function isSpread({ directives }: FieldNode): boolean {
   return directives?.some(({ name }) => name.value === 'spread') ?? false;
+}
+
+/** Whether the data has `@page`: the response has a list with the object alone. */
+export function isOnePage(document: DocumentNode): boolean {
+  const [data] = getOperationAST(document)?.selectionSet.selections ?? [];
+  return data?.directives?.some(({ name }) => name.value === 'page') ?? false;
 }
 
 /** Whether a field has `@optional`: it is left out of the response where it is null. */

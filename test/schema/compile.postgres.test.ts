@@ -21,12 +21,12 @@ const user = { username: 'alice', rank: 0 };
 const conditional: [name: string, document: string, responses: [variables: object, data: object][]][] = [
   [
     'a fragment that is conditional in one place but not in another',
-    `query ($a: Boolean!) { viewer { league ...F @include(if: $a) } users(first: 1) { nodes { ...F } } }
+    `query ($a: Boolean!) { viewer { league ...F @include(if: $a) } same: viewer { ...F } }
      fragment F on User { username rank }`,
     [
-      [{ a: false }, { viewer: { league: 0 }, users: { nodes: [user] } }],
-      [{ a: true }, { viewer: { league: 0, ...user }, users: { nodes: [user] } }],
-      [{ a: false }, { viewer: { league: 0 }, users: { nodes: [user] } }],
+      [{ a: false }, { viewer: { league: 0 }, same: user }],
+      [{ a: true }, { viewer: { league: 0, ...user }, same: user }],
+      [{ a: false }, { viewer: { league: 0 }, same: user }],
     ],
   ],
   [
@@ -71,9 +71,7 @@ describe('an operation that is executed again', () => {
       `query ($id: ID = ${literal}) { nodes(ids: [$id, ${literal}]) { id } }`,
     ]) {
       const { errors } = await graphqlOnEveryPath(gateway, alice.token, query);
-      expect(errors).toEqual([
-        expect.objectContaining({ extensions: expect.objectContaining({ code: 'BAD_USER_INPUT' }) }),
-      ]);
+      expect(new Set(errors?.map(({ extensions }) => extensions?.code))).toEqual(new Set(['BAD_USER_INPUT']));
     }
     expect(globalThis).not.toHaveProperty('ranText');
   });
