@@ -174,7 +174,7 @@ const never = { id: -1 };
 function comparisons(name: string, field: Field): fc.Arbitrary<Drawn> {
   const { type, isNullable } = field;
   const one = fc.constantFrom(...values[type]);
-  const operators = ['eq', ...(type === 'Boolean' ? [] : ['not', 'in'])]
+  const operators = ['eq', ...(type === 'Boolean' ? [] : ['ne', 'in'])]
     .concat(['String', 'Boolean'].includes(type) ? [] : ['lt', 'lte', 'gt', 'gte'])
     .concat(type === 'String' ? ['contains', 'startsWith'] : [])
     .concat(isNullable ? ['isNull'] : []);
@@ -213,6 +213,7 @@ function meaningOf({ columns, isNullable }: Field, operator: string, value: unkn
 
 function compared(operator: string, value: unknown): object {
   if (operator === 'eq') return { equals: value };
+  if (operator === 'ne') return { not: value };
   if (operator === 'contains' || operator === 'startsWith')
     return {
       [operator]: String(value).replace(/[\\%_]/g, (character) => `\\${character}`),
