@@ -3,7 +3,6 @@
  * and what `where` means as a condition on rows.
  */
 
-import { EnumRef } from '@pothos/core';
 import { GraphQLError } from 'graphql';
 import { fieldOf, linkBy } from '../database/dataModel.ts';
 import {
@@ -34,11 +33,7 @@ interface FilterField {
   readonly description: string;
   readonly target: FilterTarget;
   readonly isNullable: boolean;
-  /** The enumeration that its values are of, if there is one. */
-  readonly enumeration: { readonly name: string; readonly ref: Enumeration } | undefined;
 }
-
-type Enumeration = EnumRef<(typeof builder)['$inferSchemaTypes'], unknown>;
 
 /** The records of a list: those of a model, or devices of all kinds, which share the fields of their interface. */
 export type FilterableType = (typeof filterableTypes)[number];
@@ -76,7 +71,7 @@ function interfacesOf(type: string): string[] {
 function ownFields(type: string): FilterField[] {
   return [...builder.configStore.getFields(type)].flatMap(
     ([name, { type: its, extensions, description }]) => {
-      const target = targetOf(extensions ?? {});
+      const target = needsIn(extensions ?? {})?.filter;
       if (!target || its.kind === 'List') return [];
       return [
         {
@@ -84,17 +79,10 @@ function ownFields(type: string): FilterField[] {
           description: description ?? '',
           target,
           isNullable: 'nullable' in its && its.nullable === true,
-          enumeration: its.ref instanceof EnumRef ? { name: its.ref.name, ref: its.ref } : undefined,
         },
       ];
     },
   );
-}
-
-function targetOf(extensions: Readonly<Record<string, unknown>>): FilterTarget | undefined {
-  const filter = needsIn(extensions)?.filter;
-  // The viewer sees no other user than themselves, so a filter by a user would be pointless.
-  return filter && 'link' in filter && filter.link === 'User' ? undefined : filter;
 }
 
 /** The type of a field's value in the data model. */
@@ -390,6 +378,7 @@ function compareColumns(
 
 function comparison(operator: string, value: unknown): object {
   if (operator === 'eq') return { equals: value };
+  if (operator === 'ne') return { not: value };
   if (operator === 'in') return { in: [value].flat() };
   if (isPattern(operator))
     // LIKE would read these characters as wildcards and escapes.
@@ -461,7 +450,7 @@ export function addFilters(): void {
     filterRef(type).implement({
       description:
         `Conditions on a ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
-        `comparison, \`not\` included; \`isNull\` asks for it. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
+        `comparison but \`isNull\`. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
       fields: (t) => ({
         ...Object.fromEntries(
           filterFields(type).map((field) => [
@@ -509,7 +498,7 @@ function orderFields(type: FilterableType) {
 /** The input type for a field: the comparisons that it allows, or the filter of the record that it links to. */
 function comparisonsOf(type: FilterableType, field: FilterField) {
   if ('link' in field.target) return filterRef(field.target.link);
-  const name = field.enumeration?.name ?? columnType(type, field);
+  const name = columnType(type, field);
   const key = `${field.isNullable ? 'Nullable' : ''}${name}Filter`;
   const input = comparisons.get(key) ?? createComparisons(key, name, field);
   comparisons.set(key, input);
@@ -518,17 +507,22 @@ function comparisonsOf(type: FilterableType, field: FilterField) {
 
 const comparisons = new Map<string, ReturnType<typeof createComparisons>>();
 
-/** @param name the name of a scalar or an enumeration. */
-function createComparisons(key: string, name: string, { isNullable, enumeration }: FilterField) {
+/** @param name the name of a scalar. */
+function createComparisons(key: string, name: string, { isNullable }: FilterField) {
   const isOrdered = ['Int', 'Float', 'DateTime'].includes(name);
-  // A type that is no enumeration is a scalar, which Pothos knows by its name.
-  const of = enumeration?.ref ?? (name as 'String');
+  // Pothos knows scalars by their names.
+  const of = name as 'String';
   return builder.inputType(key, {
     description: `Comparisons of a ${name}. All that are given have to be met.`,
     fields: (t) => ({
       eq: t.field({ type: of, description: 'Equal to this.' }),
       ...(name !== 'Boolean' && {
-        not: t.field({ type: of, description: 'A value other than this.' }),
+        ne: t.field({
+          type: of,
+          description: isNullable
+            ? 'A value other than this. A record without a value does not meet it: `not` around `eq` selects those as well.'
+            : 'A value other than this.',
+        }),
         in: t.field({
           type: [of],
           description: `Equal to one of these, at most ${bounds.items}. No record meets an empty list.`,

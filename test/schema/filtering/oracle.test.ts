@@ -9,9 +9,9 @@ import fc from 'fast-check';
 import { parse } from 'graphql';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Viewer } from '../../../src/auth/viewer.ts';
-import { prepare } from '../../../src/schema/compile.ts';
 import { createContext } from '../../../src/schema/context.ts';
 import { bounds } from '../../../src/schema/filter.ts';
+import { prepare } from '../../../src/schema/operation.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
@@ -175,7 +175,7 @@ const never = { id: -1 };
 function comparisons(name: string, field: Field): fc.Arbitrary<Drawn> {
   const { type, isNullable } = field;
   const one = fc.constantFrom(...values[type]);
-  const operators = ['eq', ...(type === 'Boolean' ? [] : ['not', 'in'])]
+  const operators = ['eq', ...(type === 'Boolean' ? [] : ['ne', 'in'])]
     .concat(['String', 'Boolean'].includes(type) ? [] : ['lt', 'lte', 'gt', 'gte'])
     .concat(type === 'String' ? ['contains', 'startsWith'] : [])
     .concat(isNullable ? ['isNull'] : []);
@@ -214,6 +214,7 @@ function meaningOf({ columns, isNullable }: Field, operator: string, value: unkn
 
 function compared(operator: string, value: unknown): object {
   if (operator === 'eq') return { equals: value };
+  if (operator === 'ne') return { not: value };
   if (operator === 'contains' || operator === 'startsWith')
     return {
       [operator]: String(value).replace(/[\\%_]/g, (character) => `\\${character}`),
