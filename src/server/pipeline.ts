@@ -25,13 +25,13 @@ import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isAmbiguous, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
-import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
+import type { Batch, OtherWork, Query } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler, unauthorized } from '../rest/handler.ts';
-import { type AccountElsewhere, type Context, createContext } from '../schema/context.ts';
-import { createInnerRunner, runBatch } from './batches.ts';
+import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
+import { createInnerRunner, type RunTask, runBatch } from './batches.ts';
 import type { JoinedHooks } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 
@@ -253,7 +253,7 @@ export function createTaskRunner(
   { responseCache, hooks }: Pick<ServerOptions, 'responseCache' | 'hooks'>,
   shed: (exchange: Exchange, viewer: Viewer | null) => boolean,
   onChanged: (viewerId: number) => void,
-) {
+): RunTask {
   async function runQuery({ run }: Query, exchange: Exchange, viewer: Viewer | null, key?: string) {
     if (viewer && key !== undefined) {
       exchange.cache = 'miss';
@@ -275,13 +275,7 @@ export function createTaskRunner(
     return response;
   }
 
-  /** @param asked the exchange whose API has the task: another one than `exchange` within a tool call. */
-  return (
-    exchange: Exchange,
-    viewer: Viewer | null,
-    task: Task,
-    asked: Pick<Exchange, 'endpoint'> = exchange,
-  ): HttpResponse | StreamedResponse | Promise<HttpResponse | StreamedResponse> => {
+  return (exchange, viewer, task, asked = exchange) => {
     // Both APIs may have the same keys.
     const key = viewer && task.cacheKey !== undefined ? `${asked.endpoint} ${task.cacheKey}` : undefined;
     const respond = (cached: HttpResponse | undefined) => {
@@ -343,11 +337,14 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
 
 /** Returns a factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
 function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
-  const { elsewhere: account } = hooks;
-  // Its statements are not among those that are watched.
-  const elsewhere: AccountElsewhere | undefined = account && {
-    activate: (...given) => account.activate(...given).catch(fail),
-    fetchDetails: (...given) => account.fetchDetails(...given).catch(fail),
+  const { elsewhere, compile } = hooks;
+  const forOperation: OperationHooks = {
+    compile,
+    // Its statements are not among those that are watched.
+    elsewhere: elsewhere && {
+      activate: (...given) => elsewhere.activate(...given).catch(fail),
+      fetchDetails: (...given) => elsewhere.fetchDetails(...given).catch(fail),
+    },
   };
   const clients = createClients(database.pool, fail, elsewhere !== undefined);
   return (runnerFor: (userId: number) => RunInTurn, guardOf: (viewer: Viewer) => RunInTurn) =>
@@ -377,7 +374,10 @@ function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { 
           viewers.forget(viewer.id);
         }
       };
-      return createContext(sql, viewer, elsewhere, { prisma: clients.of(viewer, runClient), changeTokens });
+      return createContext(sql, viewer, forOperation, {
+        prisma: clients.of(viewer, runClient),
+        changeTokens,
+      });
     };
 }
 

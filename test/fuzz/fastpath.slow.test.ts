@@ -23,19 +23,19 @@ import {
   validate,
   visit,
 } from 'graphql';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { clientErrorOf, hiddenIn } from '../../src/errors.ts';
 import { noOperation } from '../../src/graphql/documents.ts';
-import { executions, nameArguments } from '../../src/schema/compile.ts';
+import { executions, nameArguments } from '../../src/schema/operation.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { loadSchema } from '../../src/server/hooks.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openTestGateway } from '../support/gateway.ts';
 import { readConfig } from '../support/settings.ts';
 import { drawDocument } from './documents.ts';
 import { plainContext } from './plainContext.ts';
-import { type DrawnDocument, type DrawnRequest, type Names, namesOf } from './requests.ts';
+import { type DrawnDocument, type DrawnRequest, namesOf } from './requests.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
@@ -62,35 +62,28 @@ const settings = {
   MAX_TOKENS: '100000',
 };
 
-let gateway: TestGateway;
-/** Most requests are alice's. Those of bob between them must not affect her responses. */
-let alice: AccountWithViewer;
-let bob: AccountWithViewer;
-let names: Names;
-
 interface AccountWithViewer extends Account {
   readonly viewer: Viewer;
 }
 
-beforeAll(async () => {
-  gateway = await openTestGateway(undefined, { settings });
-  const { client } = gateway.database;
-  const create = async (name: string): Promise<AccountWithViewer> => {
-    const account = await createAccount(client, name);
-    const token = await client.apiToken.findFirstOrThrow({ where: { userId: account.userId } });
-    return { ...account, viewer: { id: account.userId, tokenId: token.id, scope: 'activate' as const } };
-  };
-  alice = await create('alice');
-  bob = await create('bob');
-  await importTemplate(client, alice, bob.dttTemplates[0]);
-  await client.user.update({
-    where: { id: alice.userId },
-    data: { activeTemplateId: alice.dttTemplates[1] },
-  });
-  const accounts = [alice, bob].map(({ viewer: _, ...account }): Account => account);
-  names = await namesOf(gateway.url, accounts);
+const gateway = await openTestGateway(undefined, { settings });
+const { client } = gateway.database;
+const create = async (name: string): Promise<AccountWithViewer> => {
+  const account = await createAccount(client, name);
+  const token = await client.apiToken.findFirstOrThrow({ where: { userId: account.userId } });
+  return { ...account, viewer: { id: account.userId, tokenId: token.id, scope: 'activate' as const } };
+};
+/** Most requests are alice's. Those of bob between them must not affect her responses. */
+const alice = await create('alice');
+const bob = await create('bob');
+await importTemplate(client, alice, bob.dttTemplates[0]);
+await client.user.update({
+  where: { id: alice.userId },
+  data: { activeTemplateId: alice.dttTemplates[1] },
 });
-afterAll(() => gateway?.close());
+const accounts = [alice, bob].map(({ viewer: _, ...account }): Account => account);
+const names = await namesOf(gateway.url, accounts);
+afterAll(() => gateway.close());
 
 const counts = {
   documents: 0,
