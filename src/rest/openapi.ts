@@ -40,7 +40,7 @@ import { fragmentsOf } from '../schema/operation.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
 import { overrides } from './overrides.ts';
-import { isOptional, isSpread, type Route } from './routes.ts';
+import { isOnePage, isOptional, isSpread, type Route } from './routes.ts';
 
 interface OpenApiOptions {
   readonly routes: readonly Route[];
@@ -409,10 +409,11 @@ export function describeSelection(
     route.missing === undefined
       ? schemaOfField(field, node, scope)
       : presentSchemaOf(field.type, node, scope);
+  const list = isOnePage(route.document) ? exactly({ data: { type: 'array', items: selected } }) : selected;
   const data =
-    route.isList && 'properties' in selected
-      ? exactly({ ...selected.properties, pagination: reference('schemas', 'Pagination') })
-      : selected;
+    route.isList && 'properties' in list
+      ? exactly({ ...list.properties, pagination: reference('schemas', 'Pagination') })
+      : list;
   return { data, record: recordOf(getNamedType(field.type), node, route) };
 }
 

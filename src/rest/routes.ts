@@ -119,10 +119,11 @@ export function loadRoutes(operations: DocumentNode): Route[] {
 function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
   const optional = optionalPaths(document);
   const spread = spreadName(document);
+  const isPage = isOnePage(document);
   const operation = prepare(
     visit(document, {
       Directive: ({ name }) =>
-        ['http', 'doc', 'spread', 'optional'].includes(name.value) ? null : undefined,
+        ['http', 'doc', 'spread', 'optional', 'page'].includes(name.value) ? null : undefined,
     }),
   );
   if (!operation || operation.type === OperationTypeNode.SUBSCRIPTION)
@@ -135,6 +136,8 @@ function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
       const { [spread]: inner, ...others } = data.data;
       data.data = isRecord(inner) ? { ...inner, ...others } : null;
     }
+    // A page has at least one entry.
+    if (data && isPage) data.data = { data: [data.data].slice(Number(variables.offset)) };
     return result;
   };
   return { run, scope: operation.scope };
@@ -143,6 +146,12 @@ function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
 /** Whether a field has `@spread`: the fields of its object replace it in the response. */
 export function isSpread({ directives }: FieldNode): boolean {
   return directives?.some(({ name }) => name.value === 'spread') ?? false;
+}
+
+/** Whether the data has `@page`: the response has a list with the object alone. */
+export function isOnePage(document: DocumentNode): boolean {
+  const [data] = getOperationAST(document)?.selectionSet.selections ?? [];
+  return data?.directives?.some(({ name }) => name.value === 'page') ?? false;
 }
 
 /** Whether a field has `@optional`: it is left out of the response where it is null. */

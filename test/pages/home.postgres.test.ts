@@ -10,7 +10,7 @@ import { allLinks } from '../../src/pages/links.ts';
 import { createPages } from '../../src/pages/pages.ts';
 import { release } from '../../src/version.ts';
 import { createAccount } from '../support/accounts.ts';
-import { openTestDatabase, openTestGateway } from '../support/gateway.ts';
+import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { readConfig } from '../support/settings.ts';
 
 const database = await openTestDatabase();

@@ -40,7 +40,7 @@ import {
 import { type Route, routes } from '../../rest/routes.ts';
 import { pageErrors } from '../../schema/loading/pagination.ts';
 import { schema } from '../../schema/schema.ts';
-import { readsTokens } from '../../schema/types/apiToken.ts';
+import { nameToken, readsTokens } from '../../schema/types/apiToken.ts';
 
 export interface Tool {
   readonly name: string;
@@ -99,8 +99,8 @@ function objectSchema(
 }
 
 /**
- * A message about the first argument that the tool does not have, or about one that is missing; undefined if there is
- * none.
+ * A message about the first argument that the tool does not have, about one that is missing, or about the global id of a token;
+ * undefined if there is none.
  */
 function problemWithArguments(given: Arguments, { properties, required }: ObjectSchema): string | undefined {
   const names = Object.keys(properties);
@@ -110,7 +110,8 @@ function problemWithArguments(given: Arguments, { properties, required }: Object
     return `${JSON.stringify(unknown.slice(0, 100))} is no argument of this tool, which takes ${takes}`;
   }
   const missing = required.find((name) => given[name] === undefined);
-  return missing === undefined ? undefined : `The argument ${missing} is missing`;
+  if (missing !== undefined) return `The argument ${missing} is missing`;
+  return nameToken(given) ? messages.noTokens : undefined;
 }
 
 /** An operation may have several routes. Its tool is made of the first. */

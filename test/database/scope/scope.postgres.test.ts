@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../../src/database/generated/prisma/client.ts';
 import { tables } from '../../../src/database/models.ts';
 import { scopedTo } from '../../../src/database/scope/scope.ts';
-import { importTemplate } from '../../support/accounts.ts';
+import { createAccount, importTemplate } from '../../support/accounts.ts';
 import { databaseWith } from '../../support/setUp.ts';
 
 const { database, alice, bob } = await databaseWith('alice', 'bob');
