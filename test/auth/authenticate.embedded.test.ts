@@ -2,33 +2,17 @@
 
 import type { IncomingMessage } from 'node:http';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { addressOf } from '../../src/http/clientAddress.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { createRateLimits } from '../../src/http/rateLimit.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import {
-  graphqlOnce,
-  openBeside,
-  openTestDatabase,
-  openTestGateway,
-  rest,
-  type TestDatabase,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
 import { hasTools } from '../support/settings.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-let database: TestDatabase;
-let alice: Account;
-let bob: Account;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  alice = await createAccount(database.client, 'alice');
-  bob = await createAccount(database.client, 'bob');
-});
-afterAll(() => database?.close());
+const { database, alice, bob } = await databaseWith('alice', 'bob');
 
 async function withGateway(
   limits: { tokens?: number; anonymous?: number; proxies?: number },

@@ -3,21 +3,17 @@
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken, findToken, listTokens, revokeToken } from '../../src/auth/tokens.ts';
 import { setTier } from '../../src/auth/users.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
-import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
 let folder: string;
 let file: string;
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  // Each Prisma client adds listeners to the pool.
-  database.pool.setMaxListeners(0);
-});
-afterAll(() => database?.close());
+const { database } = await databaseWith();
+// Each Prisma client adds listeners to the pool.
+database.pool.setMaxListeners(0);
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
   file = join(folder, 'demo-token');

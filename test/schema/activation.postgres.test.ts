@@ -1,29 +1,14 @@
 /** The one write of the API: activating a template (docs/rest.md#activation). */
 
 import { setTimeout } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ScheduleType } from '../../src/database/generated/prisma/client.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import {
-  graphqlOnce,
-  graphqlOnEveryPath,
-  openTestGateway,
-  postJson,
-  rest,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { importTemplate } from '../support/accounts.ts';
+import { graphqlOnce, graphqlOnEveryPath, postJson, rest } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-  bob = await createAccount(gateway.database.client, 'bob');
-  await importTemplate(gateway.database.client, alice, bob.dttTemplates[0]);
-});
-afterAll(() => gateway?.close());
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
+await importTemplate(gateway.database.client, alice, bob.dttTemplates[0]);
 
 beforeEach(() => setSchedule('auto', null));
 

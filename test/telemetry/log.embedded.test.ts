@@ -5,16 +5,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLogger, describeError } from '../../src/telemetry/log.ts';
-import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  await database.client.user.create({ data: { id: 1_000, username: 'secret' } });
-});
-afterAll(() => database?.close());
+const { database } = await databaseWith();
+await database.client.user.create({ data: { id: 1_000, username: 'secret' } });
 
 const failureOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(

@@ -1,27 +1,13 @@
 /** The fields for a federation gateway: entities, which are the viewer's records by their keys, and the SDL of the subgraph. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { recordTypes } from '../../../src/database/models.ts';
 import { type Account, createAccount, everyType } from '../../support/accounts.ts';
-import {
-  graphqlOnce,
-  graphqlOnEveryPath,
-  openBeside,
-  openTestGateway,
-  type TestGateway,
-} from '../../support/gateway.ts';
+import { graphqlOnce, graphqlOnEveryPath, openBeside, openTestGateway } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 import { noteStatements } from '../../support/statements.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway(undefined, { settings: { FEDERATION: 'on' } });
-  alice = await createAccount(gateway.database.client, 'alice');
-  bob = await createAccount(gateway.database.client, 'bob');
-});
-afterAll(() => gateway?.close());
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob'], { settings: { FEDERATION: 'on' } });
 
 const statements = noteStatements();
 

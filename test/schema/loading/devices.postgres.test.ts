@@ -2,12 +2,11 @@
 
 import fc from 'fast-check';
 import { execute, parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Viewer } from '../../../src/auth/viewer.ts';
-import { prepare } from '../../../src/schema/compile.ts';
+import { describe, expect, it } from 'vitest';
 import { createContext } from '../../../src/schema/context.ts';
+import { prepare } from '../../../src/schema/operation.ts';
 import { schema } from '../../../src/schema/schema.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+import { databaseWith } from '../../support/setUp.ts';
 
 const kinds = ['DttDevice', 'LkbxDevice', 'OssmDevice'] as const;
 type Kind = (typeof kinds)[number];
@@ -49,20 +48,14 @@ const cursorOf = ({ kind, time, id }: Place) =>
     JSON.stringify(['', id, [time === null || Number.isFinite(time) ? time : String(time)], kind]),
   ).toString('base64url');
 
-let database: TestDatabase;
-let viewer: Viewer;
-let other: number;
 let created = 0;
 
-beforeAll(async () => {
-  database = await openTestDatabase();
-  const [own, another] = await Promise.all(
-    ['own', 'other'].map((username) => database.client.user.create({ data: { username } })),
-  );
-  viewer = { id: own?.id ?? 0, tokenId: 1, scope: 'activate' };
-  other = another?.id ?? 0;
-});
-afterAll(() => database?.close());
+const { database } = await databaseWith();
+const [own, another] = await Promise.all(
+  ['own', 'other'].map((username) => database.client.user.create({ data: { username } })),
+);
+const viewer = { id: own?.id ?? 0, tokenId: 1, scope: 'activate' } as const;
+const other = another?.id ?? 0;
 
 async function insert(kind: Kind, time: string | null, ownerId: number): Promise<Place> {
   const chip = kind === 'OssmDevice' ? ['chip', "'ESP32',"] : [];

@@ -1,19 +1,12 @@
 /** Compiled operations give the same responses as their first execution, whatever their conditions and names. */
 
 import { parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { countVariants, executions } from '../../src/schema/compile.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { countVariants, executions } from '../../../src/schema/operation.ts';
+import { graphqlOnce, graphqlOnEveryPath } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-});
-afterAll(() => gateway?.close());
+const { gateway, alice } = await gatewayWith(['alice']);
 
 const user = { username: 'alice', rank: 0 };
 
