@@ -6,6 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig, workersOf } from '../config/config.ts';
 import { override } from '../config/environment.ts';
+import { closeAll } from '../database/closing.ts';
 import { errorText } from '../errors.ts';
 import type { Hooks } from '../extensionPoints.ts';
 import { extensions } from '../extensions/extensions.ts';
@@ -105,18 +106,14 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
   const workers = await startWorkers(workersOf(config), logger, stopping);
   if (!workers) return undefined;
   const opened: Pick<Hooks, 'lines' | 'close'>[] = [];
-  async function close(): Promise<void> {
-    for (const each of opened) await each.close?.();
-    await workers?.close();
-  }
+  const close = (errors?: unknown[]) => closeAll([...opened, workers], errors);
   try {
     for (const extension of extensions) {
       const hooks = await extension.openPrimary?.(config);
       if (hooks) opened.unshift(hooks);
     }
   } catch (error) {
-    await close();
-    throw error;
+    await close([error]);
   }
   return { ...workers, lines: opened.flatMap(({ lines = [] }) => lines), close };
 }

@@ -38,10 +38,7 @@ async function trace(endpoint: string, ask: (gateway: Gateway) => Promise<void>)
   }
 }
 
-let folder: string;
-beforeAll(async () => {
-  folder = await copyTemplate();
-});
+const folder = await copyTemplate();
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** The kinds of spans by their numbers in OTLP. */
