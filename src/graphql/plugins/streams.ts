@@ -6,7 +6,7 @@
 import { ReadableStream } from 'node:stream/web';
 import type { ExecutionResult } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator } from 'graphql-yoga';
-import type { GatewayPlugin } from '../context.ts';
+import type { GatewayPlugin, RequestContext } from '../context.ts';
 import { jsonType, multipart, responseOf, textOf } from '../overHttp.ts';
 import { OperationFailed } from '../transports/endings.ts';
 
@@ -25,13 +25,13 @@ export const useStreams = (): GatewayPlugin => ({
  * The results of an event stream, which never fail: Yoga would go on with the heartbeat of a stream that has. The client of a token that
  * has ended gets a last result that says so. Any other stream breaks off, after which clients open it again.
  */
-function endingInOrder(results: AsyncIterable<ExecutionResult>, broken: AbortController) {
+function endingInOrder(results: AsyncIterable<ExecutionResult>, broken: RequestContext['broken']) {
   return mapAsyncIterator(
     results,
     (result) => result,
     (error: unknown) => {
       const errors = error instanceof OperationFailed ? error.errors : [];
-      if (errors[0]?.extensions?.code !== 'UNAUTHENTICATED') broken.abort(error);
+      if (errors[0]?.extensions?.code !== 'UNAUTHENTICATED') broken?.abort(error);
       return { errors };
     },
   );
