@@ -16,7 +16,7 @@ import { createUserQuota } from '../../http/userQuota.ts';
 import type { Context } from '../../schema/context.ts';
 import type { GatewayContext, GatewayPlugin } from '../context.ts';
 import { createKeyedQueue } from '../keyedQueue.ts';
-import { jsonType, notAcceptable, responseOf } from '../overHttp.ts';
+import { jsonType, notAcceptable, responseOf, withText } from '../overHttp.ts';
 import { type Ending, errorsOf, OperationFailed } from '../transports/endings.ts';
 import { exactText } from '../values.ts';
 import { noteErrors } from './errors.ts';
@@ -60,7 +60,8 @@ export function useLiveQueries(options: LiveQueryOptions): GatewayPlugin {
       stopped: () => open.release(viewer.id),
     });
     progress.end = results.return;
-    return mapAsyncIterator(results, (text) => resultOf(text, areResultsRead));
+    // Only another plugin reads more of a result than its text.
+    return mapAsyncIterator(results, (text) => withText(areResultsRead ? JSON.parse(text) : {}, text));
   }
 
   return {
@@ -90,12 +91,6 @@ const tooMany = (limit: number) =>
       http: { status: 429, headers: { 'Retry-After': '1' } },
     },
   });
-
-/** The result of a text. Its text need not be made again, unless another plugin changes the result. */
-function resultOf(text: string, isRead: boolean): ExecutionResult {
-  const result: ExecutionResult = isRead ? JSON.parse(text) : {};
-  return Object.defineProperty(result, 'stringify', { value: () => text });
-}
 
 /** Makes a function that returns the current result of a subscription: from the cache, or by executing it. */
 function createRunners(

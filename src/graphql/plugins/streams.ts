@@ -6,20 +6,34 @@
 import { ReadableStream } from 'node:stream/web';
 import type { ExecutionResult } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator } from 'graphql-yoga';
+import { clientErrorOf } from '../../errors.ts';
 import type { GatewayPlugin, RequestContext } from '../context.ts';
-import { jsonType, multipart, responseOf, textOf } from '../overHttp.ts';
+import { jsonType, multipart, responseOf, textOf, withText } from '../overHttp.ts';
 import { OperationFailed } from '../transports/endings.ts';
+import { noteErrors } from './errors.ts';
 
 export const useStreams = (): GatewayPlugin => ({
   onResultProcess({ result, setResult, setResultProcessor, serverContext }) {
     const { accepted, broken } = serverContext;
     // Batches do not come here.
-    if (Array.isArray(result)) return;
-    if (accepted.stream === multipart && (isAsyncIterable(result) || !accepted.whole))
-      setResultProcessor(() => multipartResponse(result), multipart);
-    else if (isAsyncIterable(result)) setResult(endingInOrder(result, broken));
+    if (Array.isArray(result) || (accepted.whole && !isAsyncIterable(result))) return;
+    const write = (each: ExecutionResult) => written(each, serverContext);
+    const results = isAsyncIterable(result) ? mapAsyncIterator(result, write) : write(result);
+    if (accepted.stream === multipart) setResultProcessor(() => multipartResponse(results), multipart);
+    else setResult(isAsyncIterable(results) ? endingInOrder(results, broken) : results);
   },
 });
+
+/** The result with its text, or an error in place of what another plugin has put into it and is no JSON. */
+function written(result: ExecutionResult, context: RequestContext): ExecutionResult {
+  try {
+    return withText({ ...result }, textOf(result));
+  } catch (error) {
+    const failed = { errors: [clientErrorOf(error)] };
+    noteErrors(failed, context);
+    return failed;
+  }
+}
 
 /**
  * The results of an event stream, which never fail: Yoga would go on with the heartbeat of a stream that has. The client of a token that
