@@ -15,18 +15,18 @@ import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
+import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { Batch, Computed, OtherWork, Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
+import { createExplorer } from '../pages/explorer.ts';
 import type { Context } from '../schema/context.ts';
 import { readBatch } from './batches.ts';
 import type { CheckedOperation, RequestContext } from './context.ts';
 import { createDocuments } from './documents.ts';
-import { createExplorer } from './explorer.ts';
 import { received as receivedFrom, requestFor } from './fetch.ts';
-import { createKeyedQueue } from './keyedQueue.ts';
 import {
   type Accepted,
   acceptedBy,

@@ -49,7 +49,7 @@ export async function examine(env: Readonly<Record<string, string | undefined>>)
 /** Whether the persisted operations that the settings name can be used. */
 async function checkPersisted(config: Config): Promise<Found> {
   const { createDocuments } = await import('../../graphql/documents.ts');
-  const { loadPlugins } = await import('../../graphql/otherPlugins.ts');
+  const { loadPlugins } = await import('../../server/yogaPlugins.ts');
   const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
   const { loadSchema } = await import('../../server/hooks.ts');
   await loadPlugins(config.YOGA_PLUGINS);
