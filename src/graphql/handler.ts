@@ -164,7 +164,8 @@ function createTasks(options: GraphqlOptions) {
     const found = resolved && 'operation' in resolved ? resolved : undefined;
     const type = found?.operation.type;
     const respond = () => run(received, given, params, found);
-    if (type !== OperationTypeNode.QUERY || !accepted.whole || found?.operation.readsTokens)
+    const variables = isRecord(params) ? params.variables : undefined;
+    if (type !== OperationTypeNode.QUERY || !accepted.whole || found?.operation.readsTokens(variables))
       return other(respond, type === OperationTypeNode.MUTATION);
     const mayCache = isRecord(params) && !persisted.registers(params);
     return { kind: 'query', run: async () => computed(received, await respond(), mayCache) };

@@ -1,14 +1,11 @@
 /** Each constraint of the database, with writes that it rejects, whichever client makes them. */
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { listedTypes } from '../../src/database/models.ts';
-import { createAccount, importTemplate } from '../support/accounts.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { importTemplate } from '../support/accounts.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
-const alice = await createAccount(database.client, 'alice');
-const bob = await createAccount(database.client, 'bob');
+const { database, alice, bob } = await databaseWith('alice', 'bob');
 await importTemplate(database.client, alice, bob.dttTemplates[0]);
 await database.client.user.create({ data: { username: 'poor' } });
 await database.client.mirror.create({ data: { source: 'test' } });
@@ -28,8 +25,7 @@ function rejectedBy(check: string, columns: string, values: readonly string[]): 
   });
 }
 
-const owned = listedTypes.filter((type) => type !== 'User');
-const withPublicId = owned.filter((table) => table !== 'LockTemplate');
+const withPublicId = listedTypes.filter((table) => table !== 'LockTemplate');
 const library = 'INSERT INTO "DttLibraryEntry" ("userId", "templateId") VALUES';
 const token = 'INSERT INTO "ApiToken" ("userId", name, digest, slot)';
 const digest = `sha256(gen_random_uuid()::text::bytea)`;
@@ -124,7 +120,7 @@ const constraints: Record<string, string[]> = {
     `${library} (${alice.userId}, ${bob.dttTemplates[0]})`,
   ],
 
-  ...Object.fromEntries(owned.map((table) => [`${table}_ownerId_fkey`, [rowWithoutOwner(table)]])),
+  ...Object.fromEntries(listedTypes.map((table) => [`${table}_ownerId_fkey`, [rowWithoutOwner(table)]])),
   ApiToken_userId_fkey: [`${token} VALUES (1000000, 'x', ${digest}, 1)`],
   MirroredAccount_userId_fkey: ['UPDATE "MirroredAccount" SET "userId" = 1000000'],
   User_activeTemplateId_fkey: [set('User', 'activeTemplateId', '1000000')],
