@@ -35,7 +35,7 @@ import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
 import { fragmentsOf } from '../schema/compile.ts';
-import { descriptionOfUnknown, isNullOnlyWithError, lowerFirst } from '../schema/fields.ts';
+import { closedSetOf, descriptionOfUnknown, isNullOnlyWithError, lowerFirst } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
@@ -446,7 +446,12 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   if (isSpread(part) && part.selectionSet && isObjectType(inner))
     return propertiesOf(part.selectionSet, inner, scope);
   const description = descriptionOfUnknown(field) || field.description;
-  const schema = { ...schemaOfField(field, part, scope), ...(description && { description }) };
+  const values = scope.mayBeUnknown ? undefined : closedSetOf(field);
+  const schema = {
+    ...schemaOfField(field, part, scope),
+    ...(description && { description }),
+    ...(values && { enum: values }),
+  };
   return { [(part.alias ?? part.name).value]: { schema, isOptional: isOptional(part) } };
 }
 

@@ -98,6 +98,16 @@ export function descriptionOfUnknown({
   return (extensions.nullIfUnknown as { description: string } | undefined)?.description;
 }
 
+/** The extension of a text that is one of these in every database but a mirror, as a trigger ensures. */
+export const closedSet = (values: readonly string[]) => ({ closedSet: values });
+
+/** The texts of a field with this extension; undefined for any other field. */
+export const closedSetOf = ({
+  extensions,
+}: Pick<GraphQLField<unknown, unknown>, 'extensions'>): string[] | undefined =>
+  // Only `closedSet` writes this extension.
+  extensions.closedSet as string[] | undefined;
+
 /** A field that shows a column. It is nullable if the column is. */
 interface ColumnField {
   readonly description: string;

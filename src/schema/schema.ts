@@ -48,6 +48,8 @@ request, and nothing of anybody else's. Start at \`viewer\`, or at the lists of 
 - A record that is missing, or somebody else's, is null. A field that can fail by itself is nullable as well, so that an
   error erases it and nothing beside it; what was read together with its record is non-null.
 - Every error has \`extensions.code\`, and one about an argument names it in \`extensions.argument\`.
+- A set of values that the service closes is an enum with \`UNKNOWN\`, for what it may add one day, beside a field \`raw…\` with
+  the text as it came. A set that the service leaves open is text. The other enums are the gateway's own.
 - Units are in the names of the fields. A field without one has none, or one that is not known.`,
 });
 

@@ -4,6 +4,7 @@ import { builder } from '../builder.ts';
 import {
   addViewerField,
   children,
+  closedSet,
   derive,
   findNewest,
   firstNonNull,
@@ -160,7 +161,7 @@ const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
     ENDURANCE: { description: 'Holding on for a time.' },
     FREEFORM: { description: 'As one likes, even where there is a target.' },
     BOUNCE: { description: 'Bouncing.' },
-    UNKNOWN: { description: 'A kind that this schema does not know yet; `rawType` says which.' },
+    UNKNOWN: { description: 'A kind that this schema does not know; the raw text says which.' },
   } as const,
 });
 
@@ -179,8 +180,8 @@ record('TrainerSegment', {
   columns: {
     rawType: {
       column: 'type',
-      description:
-        "Kind of segment in the service's own word, such as `repetition`. The REST interface calls it `type`.",
+      description: "Kind of segment in the service's own word.",
+      extensions: closedSet([...trainerSegmentTypes.keys()]),
     },
     passed: 'Whether it was passed.',
     points: 'Points earned.',

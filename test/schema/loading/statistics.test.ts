@@ -38,6 +38,8 @@ let sql: Sql;
 beforeAll(async () => {
   database = await openTestDatabase();
   sql = createSql(database.pool);
+  // A mirror may have other types of segments.
+  await database.client.mirror.create({ data: { source: 'https://example.com' } });
 });
 afterAll(() => database?.close());
 
