@@ -18,7 +18,14 @@ import {
 import { builder } from './builder.ts';
 import { readsProperty } from './compilerSchema.ts';
 import { type Context, placeOf } from './context.ts';
-import { type FilterableType, filterRef, type ListArguments, orderRef, readListArguments } from './filter.ts';
+import {
+  bounds,
+  type FilterableType,
+  filterRef,
+  type ListArguments,
+  orderRef,
+  readListArguments,
+} from './filter.ts';
 import { checkDatabaseId } from './globalId.ts';
 import { type Connection, defaultOrder, orderBy, pageSize, planPage } from './loading/pagination.ts';
 import {
@@ -59,8 +66,7 @@ const listArguments = (listed: FilterableType) =>
     where: t.field({ type: filterRef(listed), description: 'Only records that meet these conditions.' }),
     orderBy: t.field({
       type: [orderRef(listed)],
-      description:
-        'The order, instead of the default one. A cursor is only valid with the same order and conditions.',
+      description: `The order, instead of the default one: at most ${bounds.keys} fields, each once. A cursor is only valid with the same order and conditions.`,
     }),
   }));
 

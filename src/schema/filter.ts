@@ -166,9 +166,9 @@ export interface FilterInput {
 
 /** Limits of one filter and of one order. */
 export const bounds = {
-  /** Conditions of a filter: each comparison, each link, and each item of `and`, `or` and `not` counts. */
+  /** Conditions of a filter, by `countedAs`. */
   conditions: 50,
-  /** Levels of nested `and`, `or`, `not` and links. */
+  /** Levels of nested `and`, `or`, `not` and links, of which the whole filter is the first. */
   depth: 5,
   /** Items of one `in` list. */
   items: 100,
@@ -177,6 +177,9 @@ export const bounds = {
   /** Fields of one `orderBy`. */
   keys: 3,
 } as const;
+
+/** What counts as a condition. A link without conditions counts as well, since it is a part of the statement too. */
+const countedAs = 'each comparison, each link, each `not`, and each item of `and` and `or` counts as one';
 
 /** The place of a condition in a filter. */
 interface ConditionPlace {
@@ -257,10 +260,9 @@ function readField(field: FilterField, wanted: FilterInput, place: ConditionPlac
   );
 }
 
-/** Counts conditions. A link without conditions counts as well, since it is a part of the statement too. */
 function count(conditions: number, reading: ConditionPlace['reading']): void {
   reading.conditions += conditions;
-  if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions`);
+  if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions: ${countedAs}`);
 }
 
 /** Compares the value of the first column that is not null. */
@@ -357,7 +359,8 @@ export function addFilters(): void {
     filterRef(type).implement({
       description:
         `Conditions on a ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
-        `comparison but \`isNull\`. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
+        `comparison but \`isNull\`. At most ${bounds.conditions} conditions: ${countedAs}. At most ${bounds.depth} levels deep, of which the whole ` +
+        'filter is the first.',
       fields: (t) => ({
         ...Object.fromEntries(
           filterFields(type).map((field) => [
@@ -443,10 +446,10 @@ function createComparisons(key: string, name: string, { isNullable }: FilterFiel
       }),
       ...(name === 'String' && {
         contains: t.string({
-          description: 'Contains this text, ignoring case. There are no wildcards.',
+          description: `Contains this text, ignoring case. There are no wildcards. At most ${bounds.pattern} characters.`,
         }),
         startsWith: t.string({
-          description: 'Begins with this text, ignoring case. There are no wildcards.',
+          description: `Begins with this text, ignoring case. There are no wildcards. At most ${bounds.pattern} characters.`,
         }),
       }),
       ...(isNullable && {
