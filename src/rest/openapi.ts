@@ -35,7 +35,7 @@ import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
 import { fragmentsOf } from '../schema/compile.ts';
-import { closedSetOf, descriptionOfUnknown, isNullOnlyWithError, lowerFirst } from '../schema/fields.ts';
+import { closedSetOf, isNullIfUnknown, isNullOnlyWithError, lowerFirst } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
@@ -382,9 +382,7 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
  */
 function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
   const hasValue =
-    isNullOnlyWithError(field) ||
-    isOptional(node) ||
-    (descriptionOfUnknown(field) !== undefined && !scope.mayBeUnknown);
+    isNullOnlyWithError(field) || isOptional(node) || (isNullIfUnknown(field) && !scope.mayBeUnknown);
   return (hasValue ? presentSchemaOf : schemaOf)(field.type, node, scope);
 }
 
@@ -445,7 +443,7 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   const inner = getNamedType(field.type);
   if (isSpread(part) && part.selectionSet && isObjectType(inner))
     return propertiesOf(part.selectionSet, inner, scope);
-  const description = descriptionOfUnknown(field) || field.description;
+  const { description } = field;
   const values = scope.mayBeUnknown ? undefined : closedSetOf(field);
   const schema = {
     ...schemaOfField(field, part, scope),

@@ -64,7 +64,7 @@ export const builderOptions = {
     lastArgOptions: {
       description: `How many records, from the end of the list, in place of \`first\`. ${sizes}`,
     },
-    afterArgOptions: { description: 'Only records behind this cursor.' },
+    afterArgOptions: { description: 'Only records after this cursor.' },
     beforeArgOptions: { description: 'Only records before this cursor.' },
     nodeTypeOptions: { description: 'A record with an id that is unique across all types.' },
     idFieldOptions: { description: 'Global id: unique across all types, for caches and for `node(id:)`.' },
@@ -110,7 +110,7 @@ function readInstant(value: unknown, node?: ValueNode): Date {
 
 builder.queryType({
   description:
-    'What can be read. Everything belongs to the viewer. Every field is nullable, so that one that fails does not remove the others.',
+    'What can be read. Everything belongs to you. Every field is nullable, so that one that fails does not remove the others.',
 });
 builder.mutationType({
   description: 'What can be changed. A field that fails is null, and the others are carried out.',

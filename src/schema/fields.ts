@@ -87,22 +87,15 @@ export const orNull = (description: string) => ({ nullable: true, description })
  * Options of a field that may be null only for an account that lives elsewhere, where null means that the value is not known. In any
  * other database a trigger rejects null (`has_values` in the migration), so a REST response, which is never made from such rows, has a
  * value there.
- * @param description without a word about null, as the REST interface shows it.
+ * @param description without a word about null: that of the schema has it for all of these fields.
  */
 export const nullIfUnknown = (description: string) =>
-  ({
-    nullable: true,
-    description: `${description} Null where it is not known.`,
-    extensions: { nullIfUnknown: { description } },
-  }) as const;
+  ({ nullable: true, description, extensions: { nullIfUnknown: true } }) as const;
 
-/** The description of a field with these options; undefined for any other field. */
-export function descriptionOfUnknown({
+/** Whether a field has these options. */
+export const isNullIfUnknown = ({
   extensions,
-}: Pick<GraphQLField<unknown, unknown>, 'extensions'>): string | undefined {
-  // Only `nullIfUnknown` writes this extension.
-  return (extensions.nullIfUnknown as { description: string } | undefined)?.description;
-}
+}: Pick<GraphQLField<unknown, unknown>, 'extensions'>): boolean => extensions.nullIfUnknown === true;
 
 /** The extension of a text that is one of these in every database but a mirror, as a trigger ensures. */
 export const closedSet = (values: readonly string[]) => ({ closedSet: values });

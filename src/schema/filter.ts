@@ -358,7 +358,7 @@ export function addFilters(): void {
   for (const type of [...listedTypes, 'Device'] as const) {
     filterRef(type).implement({
       description:
-        `Conditions on a ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
+        `Conditions on records of the type ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
         `comparison but \`isNull\`. At most ${bounds.conditions} conditions: ${countedAs}. At most ${bounds.depth} levels deep, of which the whole ` +
         'filter is the first.',
       fields: (t) => ({
@@ -423,7 +423,7 @@ function createComparisons(key: string, name: string, { isNullable }: FilterFiel
   // Pothos knows scalars by their names.
   const of = name as 'String';
   return builder.inputType(key, {
-    description: `Comparisons of a ${name}. All that are given have to be met.`,
+    description: `Comparisons of ${name} values. All that are given have to be met.`,
     fields: (t) => ({
       eq: t.field({ type: of, description: 'Equal to this.' }),
       ...(name !== 'Boolean' && {

@@ -3,7 +3,7 @@
 import { type GraphQLObjectType, isObjectType } from 'graphql';
 import { afterAll, describe, expect, it } from 'vitest';
 import { isRecordType } from '../../src/database/models.ts';
-import { descriptionOfUnknown } from '../../src/schema/fields.ts';
+import { isNullIfUnknown } from '../../src/schema/fields.ts';
 import { needsOf } from '../../src/schema/requirements.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { createAccount } from '../support/accounts.ts';
@@ -18,7 +18,7 @@ const columns = Object.values(schema.getTypeMap())
   .filter((type): type is GraphQLObjectType => isObjectType(type) && isRecordType(type.name))
   .flatMap((type) =>
     Object.values(type.getFields())
-      .filter((field) => descriptionOfUnknown(field) !== undefined)
+      .filter(isNullIfUnknown)
       .flatMap(({ name }) => (needsOf(type, name).columns ?? []).map((column) => `${type.name}.${column}`)),
   )
   .toSorted();
