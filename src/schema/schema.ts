@@ -52,6 +52,7 @@ whose token comes with the request. Start there, or at the lists of \`Query\`.
 - Every error has \`extensions.code\`, and one about an argument names it in \`extensions.argument\`.
 - A set of values that the service closes is an enum with \`UNKNOWN\`, for what it may add one day, beside a field \`raw…\` with
   the text as it came. A set that the service leaves open is text. The other enums are the gateway's own.
+- What is \`@deprecated\` works as before until the day that its reason names. New fields, and new values of enums, may come at any time.
 - Units are in the names of the fields. A field without one has none, or one that is not known.`,
 });
 
