@@ -85,7 +85,7 @@ export const tokenProblems = {
   missing: 'the request has no Authorization header, such as Authorization: Bearer TOKEN',
   malformed: 'the Authorization header must have the form Bearer TOKEN',
   invalid: 'the token is unknown or revoked',
-  expired: 'the token has expired',
+  expired: 'the token has expired or was replaced',
 } as const;
 
 export type TokenProblem = keyof typeof tokenProblems;

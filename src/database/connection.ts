@@ -1,6 +1,7 @@
 /** Checks that a server can be used, finds its capabilities, and explains to the operator why it cannot be used. */
 
 import { randomBytes } from 'node:crypto';
+import { isIPv6 } from 'node:net';
 import pg from 'pg';
 import { shellWord } from '../config/config.ts';
 import { encodedPassword, hasCutPassword, withPlainSslMode } from '../config/databaseUrl.ts';
@@ -22,7 +23,7 @@ export const serverOf = (url: string): pg.ClientConfig => ({ connectionString: w
 
 /** Names the server that a client connects to: a URL may have host and port in its query, or leave them out. */
 export const hostPortText = ({ host, port }: Pick<pg.Client, 'host' | 'port'>): string =>
-  `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 
 /** The URLs of a server. */
 export interface ServerUrls {
@@ -47,9 +48,9 @@ export async function findServer({ url, directUrl }: ServerUrls) {
       version: string;
       encoding: string;
       decodes: boolean;
-      standby: boolean;
+      isReadOnly: boolean;
     }>(
-      `SELECT pg_is_in_recovery() AS standby, current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
+      `SELECT pg_is_in_recovery() AS "isReadOnly", current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
          current_setting('wal_level') = 'logical' AS decodes`,
     );
     const version = Math.trunc(Number(rows[0]?.version) / 10_000);
@@ -58,7 +59,7 @@ export async function findServer({ url, directUrl }: ServerUrls) {
     }
     const wrong = findEncodingProblem(client, rows[0]?.encoding);
     if (wrong) throw new SetupError(`DATABASE_URL cannot be used: ${wrong.says}. ${wrong.advice}`);
-    if (rows[0]?.standby) throw urlError(url, standby);
+    if (rows[0]?.isReadOnly) throw urlError(url, readOnlyServer);
     const pooled = await isPooled(client);
     if (pooled) await checkPooler(client);
     const direct = directUrl === undefined ? server : await findDirect(client, directUrl);
@@ -198,8 +199,8 @@ const urlError = (
 ) =>
   new SetupError(`${setting} is ${JSON.stringify(withoutPassword(url))}, but ${says}. ${advice}`, { cause });
 
-/** The diagnosis of a standby in place of the primary. */
-export const standby: Diagnosis = {
+/** The diagnosis of a server that can only be read. */
+export const readOnlyServer: Diagnosis = {
   says: 'it is in recovery, and can only be read',
   advice: 'Name the primary in DATABASE_URL.',
 };
@@ -236,6 +237,9 @@ function reasonsFor(
   setting: ServerSetting,
 ): readonly [pattern: RegExp, says: string, advice: string][] {
   const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see docs/configuration.md#tls.`;
+  const byVariable = process.env.PGSSLMODE
+    ? ' PGSSLMODE is set, and asks for TLS where a URL has no sslmode.'
+    : '';
   return [
     [/^3D000 /, `the server has no such database (${said})`, createDatabase(client, client.database ?? '')],
     // A server that asks for passwords responds the same for a role that does not exist.
@@ -252,12 +256,12 @@ function reasonsFor(
     [
       /does not support SSL/,
       `the server does not offer TLS (${said})`,
-      `Leave sslmode out of ${setting}, or switch TLS on at the server.`,
+      `Leave sslmode out of ${setting}, or switch TLS on at the server.${byVariable}`,
     ],
     [
       /^\S*(CERT_|_CERT\b|LEAF_SIGNATURE)/,
       `the certificate of the server is not trusted (${said})`,
-      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}`,
+      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}${byVariable}`,
     ],
     // `pg` throws this if the server asks for a password that the URL does not have.
     [

@@ -16,7 +16,6 @@ import {
   type ViewerRef,
 } from '../database/models.ts';
 import { builder } from './builder.ts';
-import { readsProperty } from './compilerSchema.ts';
 import { type Context, placeOf } from './context.ts';
 import {
   bounds,
@@ -41,7 +40,7 @@ import {
   readRows,
   slots,
 } from './loading/rows.ts';
-import { type FilterTarget, needing, showing } from './requirements.ts';
+import { type FilterTarget, needing, readsProperty, showing } from './requirements.ts';
 
 /** A type of records, or the interface of devices. Pothos has no type for what they have in common. */
 type AnyRecord = ReturnType<typeof builder.objectRef<{ readonly id: number }>>;
@@ -96,16 +95,6 @@ export const nullIfUnknown = (description: string) =>
 export const isNullIfUnknown = ({
   extensions,
 }: Pick<GraphQLField<unknown, unknown>, 'extensions'>): boolean => extensions.nullIfUnknown === true;
-
-/** The extension of a text that is one of these in every database but a mirror, as a trigger ensures. */
-export const closedSet = (values: readonly string[]) => ({ closedSet: values });
-
-/** The texts of a field with this extension; undefined for any other field. */
-export const closedSetOf = ({
-  extensions,
-}: Pick<GraphQLField<unknown, unknown>, 'extensions'>): string[] | undefined =>
-  // Only `closedSet` writes this extension.
-  extensions.closedSet as string[] | undefined;
 
 /** A field that shows a column. It is nullable if the column is. */
 interface ColumnField {

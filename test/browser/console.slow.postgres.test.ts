@@ -1,19 +1,16 @@
 /** The console with the demo account, in a browser that opens it for the first time: every view, and the form for signing in. */
 
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type DemoGateway, openDemoGateway } from '../support/gateway.ts';
+import { afterAll, expect, it } from 'vitest';
+import { openDemoGateway } from '../support/gateway.ts';
 import { expectAccessible } from './axe.ts';
 import { type Tab, useBrowser } from './browser.ts';
 import { expectView, openAccountMenu, signIn, signInToDemo } from './console.ts';
 import { type ConsoleView, views } from './views.ts';
 
 const browser = useBrowser();
-let gateway: DemoGateway;
-beforeAll(async () => {
-  gateway = await openDemoGateway();
-});
-afterAll(() => gateway?.close());
+const gateway = await openDemoGateway();
+afterAll(() => gateway.close());
 
 /** Opens a view, signed in to the demo account. */
 async function openView({ path, ...view }: ConsoleView): Promise<Tab> {

@@ -1,12 +1,11 @@
 /** Deletions, for every relation: what is deleted as well, what stays, and what prevents a deletion. */
 
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { announcedTables } from '../../src/database/models.ts';
 import { type Account, createAccount, importTemplate, recordsOf } from '../support/accounts.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 let alice: Account;
 let bob: Account;
 /** A template of bob's that alice has imported, activated and trained with. */
@@ -96,19 +95,17 @@ describe('a deletion', () => {
   });
 });
 
-describe('a template that gets another owner', () => {
-  it('leaves the library of its previous owner, and is an own template of the new one', async () => {
-    const [template] = alice.dttTemplates;
-    const { client } = database;
-    await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: template } });
-    await importTemplate(client, bob, template);
-    await client.dttTemplate.update({ where: { id: template }, data: { ownerId: bob.userId } });
-    expect(await client.dttLibraryEntry.findMany({ where: { templateId: template } })).toEqual([
-      { userId: bob.userId, templateId: template, importedAt: null },
-    ]);
-    expect(await client.user.findUnique({ where: { id: alice.userId } })).toMatchObject({
-      activeTemplateId: null,
-    });
+it('a template that gets another owner leaves the library of its previous owner, and is an own template of the new one', async () => {
+  const [template] = alice.dttTemplates;
+  const { client } = database;
+  await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: template } });
+  await importTemplate(client, bob, template);
+  await client.dttTemplate.update({ where: { id: template }, data: { ownerId: bob.userId } });
+  expect(await client.dttLibraryEntry.findMany({ where: { templateId: template } })).toEqual([
+    { userId: bob.userId, templateId: template, importedAt: null },
+  ]);
+  expect(await client.user.findUnique({ where: { id: alice.userId } })).toMatchObject({
+    activeTemplateId: null,
   });
 });
 

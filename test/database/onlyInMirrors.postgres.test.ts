@@ -1,16 +1,15 @@
 /** Values that only a mirror may have: in any other database, every write of them is rejected. */
 
 import { type GraphQLObjectType, isObjectType } from 'graphql';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { isRecordType } from '../../src/database/models.ts';
 import { isNullIfUnknown } from '../../src/schema/fields.ts';
 import { needsOf } from '../../src/schema/requirements.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { createAccount } from '../support/accounts.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 await createAccount(database.client, 'alice');
 
 /** The columns whose fields say that they are null only in a mirror, as `Table.column`. */

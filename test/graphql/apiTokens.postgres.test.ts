@@ -1,22 +1,19 @@
 /** The account's own tokens in GraphQL: what each token sees of them, and how they are created and revoked. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken, rotateToken } from '../../src/auth/tokens.ts';
 import { writeGlobalId } from '../../src/schema/globalId.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
-import { graphqlOnce, openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, openBeside, openTestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
+import { gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
-let gateway: TestGateway;
 let names = 0;
-beforeAll(async () => {
-  gateway = await openTestGateway();
-});
+const { gateway } = await gatewayWith([]);
 afterEach(closeSockets);
-afterAll(() => gateway?.close());
 
 /** An account whose first token has only the usual scopes, with another token that may manage them. */
 async function open(): Promise<Account & { manager: string; managerId: number }> {
@@ -169,7 +166,8 @@ describe('a token', () => {
       const before = await tokensOf(account);
       await holder.query('COMMIT');
       holder.release();
-      const message = how === 'revoked' ? 'the token is unknown or revoked' : 'the token has expired';
+      const message =
+        how === 'revoked' ? 'the token is unknown or revoked' : 'the token has expired or was replaced';
       for (const { status, errors } of await Promise.all(changes))
         expect([status, errors?.[0]?.message]).toEqual([401, `Unauthorized: ${message}`]);
       expect(await tokensOf(account)).toEqual(before);

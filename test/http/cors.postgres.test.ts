@@ -1,7 +1,7 @@
 /** Which pages may use the gateway from a browser: none, or those of the origins in CORS_ORIGINS. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createAccount } from '../support/accounts.ts';
 import {
   openBeside,
   openTestGateway,
@@ -13,21 +13,15 @@ const app = 'https://app.example.com';
 const local = 'http://localhost:5173';
 const me = '/api/v1/users/me';
 
-let closed: TestGateway;
-let open: TestGateway;
-let alice: Account;
-
 const openOther = async (options: TestGatewayOptions) =>
   openTestGateway(await openBeside(closed.database), options);
 
-beforeAll(async () => {
-  closed = await openTestGateway();
-  open = await openOther({ settings: { CORS_ORIGINS: `${app}, ${local}/` } });
-  alice = await createAccount(closed.database.client, 'alice');
-});
+const closed = await openTestGateway();
+const open = await openOther({ settings: { CORS_ORIGINS: `${app}, ${local}/` } });
+const alice = await createAccount(closed.database.client, 'alice');
 afterAll(async () => {
-  await open?.close();
-  await closed?.close();
+  await open.close();
+  await closed.close();
 });
 
 const ask = ({ url }: TestGateway, path: string, headers: Record<string, string> = {}, method = 'GET') =>

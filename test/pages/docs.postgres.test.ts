@@ -1,15 +1,11 @@
 /** The reference of the REST interface, as it is sent to a browser. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
-import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await openTestGateway(await openTestDatabase(), { demoToken: 'dvt_x-Y_1' });
-});
-afterAll(() => gateway?.close());
+const { gateway } = await gatewayWith([], { demoToken: 'dvt_x-Y_1' });
 
 const ask = (path: string, options?: RequestInit) => fetch(gateway.url + path, options);
 

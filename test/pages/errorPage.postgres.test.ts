@@ -1,13 +1,9 @@
 /** Errors at the paths of pages: HTML for browsers, and text for programs. */
 
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
-import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await openTestGateway(await openTestDatabase());
-});
-afterAll(() => gateway?.close());
+const { gateway } = await gatewayWith([]);
 
 const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
@@ -63,6 +59,7 @@ it('the response to a HEAD is that to a GET without the body', async () => {
 
 it.each([
   ['a program', '/nothing', {}, 'text/plain; charset=utf-8'],
+  ['a client of JSON', '/nothing', { Accept: 'application/json, text/html' }, 'text/plain; charset=utf-8'],
   ['a client with a token', '/nothing', { ...browser, Authorization: 'x' }, 'text/plain; charset=utf-8'],
   ['a browser at a path of REST', '/api/v1/nothing', browser, 'application/json; charset=utf-8'],
 ])('%s gets no page: %s', async (_, path, headers, type) => {

@@ -1,29 +1,14 @@
 /** The one write of the API: activating a template (docs/rest.md#activation). */
 
 import { setTimeout } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ScheduleType } from '../../src/database/generated/prisma/client.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import {
-  graphqlOnce,
-  graphqlOnEveryPath,
-  openTestGateway,
-  postJson,
-  rest,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { importTemplate } from '../support/accounts.ts';
+import { graphqlOnce, graphqlOnEveryPath, postJson, rest } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-  bob = await createAccount(gateway.database.client, 'bob');
-  await importTemplate(gateway.database.client, alice, bob.dttTemplates[0]);
-});
-afterAll(() => gateway?.close());
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
+await importTemplate(gateway.database.client, alice, bob.dttTemplates[0]);
 
 beforeEach(() => setSchedule('auto', null));
 
@@ -221,23 +206,21 @@ describe('an activation that waits for another transaction', () => {
   });
 });
 
-describe('the active template', () => {
-  it('is no longer active when it is deleted, or no longer imported', async () => {
-    const { client } = gateway.database;
-    const { id } = await client.dttTemplate.create({
-      data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
-    });
-    await setSchedule('single', id);
-    await client.dttTemplate.delete({ where: { id } });
-    await untilActive(null);
-
-    const [, imported] = bob.dttTemplates;
-    const userId_templateId = { userId: alice.userId, templateId: imported };
-    await importTemplate(client, alice, imported);
-    await setSchedule('single', imported);
-    await client.dttLibraryEntry.delete({ where: { userId_templateId } });
-    await untilActive(null);
+it('the active template is no longer active when it is deleted, or no longer imported', async () => {
+  const { client } = gateway.database;
+  const { id } = await client.dttTemplate.create({
+    data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
   });
+  await setSchedule('single', id);
+  await client.dttTemplate.delete({ where: { id } });
+  await untilActive(null);
+
+  const [, imported] = bob.dttTemplates;
+  const userId_templateId = { userId: alice.userId, templateId: imported };
+  await importTemplate(client, alice, imported);
+  await setSchedule('single', imported);
+  await client.dttLibraryEntry.delete({ where: { userId_templateId } });
+  await untilActive(null);
 });
 
 describe('the payload of the mutation', () => {

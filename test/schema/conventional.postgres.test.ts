@@ -5,7 +5,7 @@
 
 import SchemaBuilder from '@pothos/core';
 import { execute, type GraphQLSchema, parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { linkOf, linksOf } from '../../src/database/dataModel.ts';
 import { conditionOf, type VisibleModel, visibleModels } from '../../src/database/models.ts';
 import { delegateOf, scopedTo } from '../../src/database/scope/scope.ts';
@@ -13,34 +13,26 @@ import { clientErrorOf } from '../../src/errors.ts';
 import { type BuilderTypes, builderOptions } from '../../src/schema/builder.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { withConventionalFields } from '../../src/schema/conventional.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { type Account, importTemplate } from '../support/accounts.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-let database: TestDatabase;
-let alice: Account;
-let bob: Account;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  const { client } = database;
-  alice = await createAccount(client, 'alice');
-  bob = await createAccount(client, 'bob');
-  await importTemplate(client, alice, bob.dttTemplates[0]);
-  // Bob has more of everything, and a session of alice's is of his template.
-  const ownerId = bob.userId;
-  for (const each of ['a', 'b'])
-    await client.dttSession.create({
-      data: {
-        ...{ ownerId, bubbleId: each, templateId: bob.dttTemplates[0], trainerId: bob.dttDevices[0] },
-        segments: { create: [{ order: 0, type: 'bounce' }] },
-      },
-    });
-  await client.dttSession.update({
-    where: { id: alice.dttSessions[0] ?? 0 },
-    data: { templateId: bob.dttTemplates[0] },
+const { database, alice, bob } = await databaseWith('alice', 'bob');
+const { client } = database;
+await importTemplate(client, alice, bob.dttTemplates[0]);
+// Bob has more of everything, and a session of alice's is of his template.
+const ownerId = bob.userId;
+for (const each of ['a', 'b'])
+  await client.dttSession.create({
+    data: {
+      ...{ ownerId, bubbleId: each, templateId: bob.dttTemplates[0], trainerId: bob.dttDevices[0] },
+      segments: { create: [{ order: 0, type: 'bounce' }] },
+    },
   });
-  await client.user.update({ where: { id: ownerId }, data: { activeTemplateId: bob.dttTemplates[0] } });
+await client.dttSession.update({
+  where: { id: alice.dttSessions[0] ?? 0 },
+  data: { templateId: bob.dttTemplates[0] },
 });
-afterAll(() => database?.close());
+await client.user.update({ where: { id: ownerId }, data: { activeTemplateId: bob.dttTemplates[0] } });
 
 /** Relations that Prisma cannot restrict, and what their errors say. */
 const refused: readonly [model: VisibleModel, name: string, says: string][] = [
@@ -264,7 +256,7 @@ describe('in the schema of the gateway', () => {
     builder.prismaObjectField('User', 'tokens', (t) => t.relation('tokens', { nullable: true }));
     builder.prismaObjectField('DttTemplate', 'users', (t) => t.relationCount('libraryEntries'));
     const { schema } = await import('../../src/schema/schema.ts');
-    const { prepare } = await import('../../src/schema/compile.ts');
+    const { prepare } = await import('../../src/schema/operation.ts');
     const { createSql } = await import('../../src/database/reader/sql.ts');
     const sql = createSql(database.pool);
     return async (query: string) => {

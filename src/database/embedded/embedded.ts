@@ -16,7 +16,8 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
-import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import { closeAll } from '../closing.ts';
 import {
   assertOwn,
   engineFolder,
@@ -82,19 +83,10 @@ export async function openEmbedded(dataDir: string, packed?: string) {
     async close(): Promise<void> {
       server.stop();
       // Closing an engine that has failed would never finish, or would write to a folder that another process has opened.
-      if (!server.failed.aborted && lock.isHeld()) await engine.close();
-      await lock.release();
+      const isUsable = !server.failed.aborted && lock.isHeld();
+      await closeAll([...(isUsable ? [engine] : []), { close: lock.release }]);
     },
   };
-}
-
-/** Opens the database of the folder, and closes it again. Returns why a gateway cannot open it; undefined if it can. */
-export function tryToOpen(dataDir: string): Promise<Diagnosis | undefined> {
-  const advice = 'Correct that, restore a copy, or set DATA_DIR to another folder.';
-  return openEmbedded(dataDir).then(
-    ({ close }) => close().then(() => undefined),
-    (error) => ({ says: errorText(error), advice }),
-  );
 }
 
 /** Whether there is a database in the folder, open or not. */

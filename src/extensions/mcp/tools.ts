@@ -37,8 +37,7 @@ import {
   type Schema,
   scalars,
 } from '../../rest/openapi.ts';
-import { nameOf, type Route, routes } from '../../rest/routes.ts';
-import { lowerFirst } from '../../schema/fields.ts';
+import { type Route, routes } from '../../rest/routes.ts';
 import { pageErrors } from '../../schema/loading/pagination.ts';
 import { schema } from '../../schema/schema.ts';
 import { nameToken, readsTokens } from '../../schema/types/apiToken.ts';
@@ -116,9 +115,7 @@ function problemWithArguments(given: Arguments, { properties, required }: Object
 }
 
 /** An operation may have several routes. Its tool is made of the first. */
-export const restTools: readonly Tool[] = routes
-  .filter((route, index) => routes.findIndex(({ operation }) => operation === route.operation) === index)
-  .map(toolOf);
+export const restTools: readonly Tool[] = routes.filter(({ aliasOf }) => aliasOf === undefined).map(toolOf);
 
 function toolOf(route: Route): Tool {
   const components: Record<string, SchemaObject> = route.isList
@@ -132,7 +129,7 @@ function toolOf(route: Route): Tool {
   ].map(({ name, schema: type, description }) => [name, { ...type, description }]);
   const inputSchema = objectSchema(Object.fromEntries(inputs), { required: hasId ? ['id'] : [] });
   return {
-    name: lowerFirst(nameOf(route)),
+    name: route.name,
     description: descriptionOf(route),
     inputSchema,
     outputSchema: objectSchema({ data: output }, { parts: components }),
@@ -153,8 +150,9 @@ function toolOf(route: Route): Tool {
   };
 }
 
-function descriptionOf({ description, missing }: Route): string {
-  return missing === undefined ? description : `${description} Fails with "${missing}" if there is none.`;
+function descriptionOf({ summary, description, missing }: Route): string {
+  const fails = missing === undefined ? '' : ` Fails with "${missing}" if there is none.`;
+  return `${summary} ${description}${fails}`;
 }
 
 /**

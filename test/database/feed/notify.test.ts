@@ -6,7 +6,6 @@ import { createToken, revokeToken, rotateToken } from '../../../src/auth/tokens.
 import { type Change, keepListening } from '../../../src/database/feed/changeFeed.ts';
 import { listenToServer } from '../../../src/database/feed/notify.ts';
 import { announcedTables } from '../../../src/database/models.ts';
-import { findSilentTriggers } from '../../../src/database/rights.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
 import { needsEngine, openTestDatabase } from '../../support/gateway.ts';
 import { openTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
@@ -159,23 +158,20 @@ describe('a template', () => {
   });
 });
 
-describe('a token', () => {
-  it('is announced when it is created, changed, revoked or deleted, and not when it is used', async () => {
-    let id = 0;
-    const create = async () => {
-      ({ id } = await createToken(database.pool, 'bob', 'announced'));
-    };
-    // The creation also locks the user's row, which changes nothing.
-    expect(await announcedBy(create)).toEqual(['bob ApiToken']);
-    expect(await announcedBy(() => rotateToken(database.pool, id, 0))).toEqual(['bob ApiToken']);
-    const use = () =>
-      database.client.apiToken.updateMany({ where: { id }, data: { lastUsedAt: new Date() } });
-    expect(await announcedBy(use)).toEqual([]);
-    expect(await announcedBy(() => revokeToken(database.client, id))).toEqual(['bob ApiToken']);
-    expect(await announcedBy(() => database.client.apiToken.delete({ where: { id } }))).toEqual([
-      'bob ApiToken',
-    ]);
-  });
+it('a token is announced when it is created, changed, revoked or deleted, and not when it is used', async () => {
+  let id = 0;
+  const create = async () => {
+    ({ id } = await createToken(database.pool, 'bob', 'announced'));
+  };
+  // The creation also locks the user's row, which changes nothing.
+  expect(await announcedBy(create)).toEqual(['bob ApiToken']);
+  expect(await announcedBy(() => rotateToken(database.pool, id, 0))).toEqual(['bob ApiToken']);
+  const use = () => database.client.apiToken.updateMany({ where: { id }, data: { lastUsedAt: new Date() } });
+  expect(await announcedBy(use)).toEqual([]);
+  expect(await announcedBy(() => revokeToken(database.client, id))).toEqual(['bob ApiToken']);
+  expect(await announcedBy(() => database.client.apiToken.delete({ where: { id } }))).toEqual([
+    'bob ApiToken',
+  ]);
 });
 
 /** Tables that no response shows. */
@@ -190,61 +186,27 @@ describe('every table', () => {
     );
     expect(rows.map(({ table }) => table).sort()).toEqual(announcedTables.toSorted());
   });
-
-  it.each([
-    ['disabled', 'DISABLE TRIGGER USER'],
-    // The state of a new trigger, which sessions that replicate skip.
-    ['sometimes', 'ENABLE TRIGGER USER'],
-    ['missing', undefined],
-  ])('is reported with each of its triggers that is %s (%s)', async (state, change) => {
-    const client = await database.pool.connect();
-    try {
-      expect(await findSilentTriggers(client)).toEqual([]);
-      const { rows } = await client.query<{ table: string; trigger: string }>(
-        `SELECT relname AS table, tgname AS trigger FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-         WHERE tgname LIKE 'announce\\_%' OR tgname = 'await_writers'`,
-      );
-      expect(rows.length).toBeGreaterThan(50);
-      await client.query('BEGIN');
-      for (const { table, trigger } of rows)
-        await client.query(
-          change ? `ALTER TABLE "${table}" ${change}` : `DROP TRIGGER ${trigger} ON "${table}"`,
-        );
-      const found = (await findSilentTriggers(client)).filter(({ does }) => does === 'announce');
-      await client.query('ROLLBACK');
-      const byName = (one: { table: string; trigger: string }) => `${one.table} ${one.trigger}`;
-      expect(new Set(found.map(byName))).toEqual(new Set(rows.map(byName)));
-      expect(found).toHaveLength(rows.length);
-      expect(new Set(found.map((each) => each.state))).toEqual(new Set([state]));
-    } finally {
-      client.release();
-    }
-  });
 });
 
-describe('a change', () => {
-  it('is sent to each subscriber until it unsubscribes', async () => {
-    const other = await database.openChangeFeed();
-    const heard: string[] = [];
-    const unsubscribe = other.subscribe((heardChange) => heard.push(textOf(heardChange)));
-    const touch = run(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${alice.ossmDevices[0]}`);
-    await announcedBy(touch);
-    await expect.poll(() => heard).toContain('alice OssmDevice');
-    unsubscribe();
-    const before = heard.length;
-    await announcedBy(touch);
-    expect(heard).toHaveLength(before);
-    await other.close();
-  });
+it('a change is sent to each subscriber until it unsubscribes', async () => {
+  const other = await database.openChangeFeed();
+  const heard: string[] = [];
+  const unsubscribe = other.subscribe((heardChange) => heard.push(textOf(heardChange)));
+  const touch = run(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${alice.ossmDevices[0]}`);
+  await announcedBy(touch);
+  await expect.poll(() => heard).toContain('alice OssmDevice');
+  unsubscribe();
+  const before = heard.length;
+  await announcedBy(touch);
+  expect(heard).toHaveLength(before);
+  await other.close();
 });
 
-describe('a heartbeat', () => {
-  it('of another gateway is not announced as a change', async () => {
-    expect(await announcedBy(run(`NOTIFY dovetail, 'heartbeat of another'`))).toEqual([]);
-    // A payload that is not understood could stand for any change.
-    const unknown = () => database.pool.query(`NOTIFY dovetail, 'of a later version'`);
-    expect(await announcedBy(unknown)).toEqual(['all']);
-  });
+it('a heartbeat of another gateway is not announced as a change', async () => {
+  expect(await announcedBy(run(`NOTIFY dovetail, 'heartbeat of another'`))).toEqual([]);
+  // A payload that is not understood could stand for any change.
+  const unknown = () => database.pool.query(`NOTIFY dovetail, 'of a later version'`);
+  expect(await announcedBy(unknown)).toEqual(['all']);
 });
 
 describe('the embedded engine', () => {
@@ -437,19 +399,17 @@ describe('the connection of a feed', () => {
 });
 
 // These tests are the last, since they remove the accounts.
-describe('a truncation', () => {
-  it.each([...tables, 'ApiToken', 'User'])('of %s is announced to all users', async (table) => {
-    const kinds = new Set<string>();
-    const emptied = new Set<string | undefined>();
-    const unsubscribe = feed.subscribe((change) => {
-      kinds.add(change.kind);
-      emptied.add(change.table);
-    });
-    await database.pool.query(`TRUNCATE "${table}" CASCADE`);
-    await expect.poll(() => emptied.has(table), { interval: 5 }).toBe(true);
-    // The tokens are removed with the users.
-    if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
-    expect([...kinds]).toEqual(['all']);
-    unsubscribe();
+it.each([...tables, 'ApiToken', 'User'])('a truncation of %s is announced to all users', async (table) => {
+  const kinds = new Set<string>();
+  const emptied = new Set<string | undefined>();
+  const unsubscribe = feed.subscribe((change) => {
+    kinds.add(change.kind);
+    emptied.add(change.table);
   });
+  await database.pool.query(`TRUNCATE "${table}" CASCADE`);
+  await expect.poll(() => emptied.has(table), { interval: 5 }).toBe(true);
+  // The tokens are removed with the users.
+  if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
+  expect([...kinds]).toEqual(['all']);
+  unsubscribe();
 });

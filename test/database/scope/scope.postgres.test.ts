@@ -1,24 +1,16 @@
 /** Prisma's client for a viewer: what it reads, changes and refuses, where another account has rows of every kind beside theirs. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../../src/database/generated/prisma/client.ts';
 import { tables } from '../../../src/database/models.ts';
 import { scopedTo } from '../../../src/database/scope/scope.ts';
-import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+import { createAccount, importTemplate } from '../../support/accounts.ts';
+import { databaseWith } from '../../support/setUp.ts';
 
-let database: TestDatabase;
-let alice: Account;
-let bob: Account;
+const { database, alice, bob } = await databaseWith('alice', 'bob');
+await importTemplate(database.client, alice, bob.dttTemplates[0]);
 /** The client of alice. By its types it takes less, so that nobody writes by mistake what it refuses. */
-let hers: PrismaClient;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  [alice, bob] = [await createAccount(database.client, 'alice'), await createAccount(database.client, 'bob')];
-  await importTemplate(database.client, alice, bob.dttTemplates[0]);
-  hers = scopedTo(database.client, { id: alice.userId }) as unknown as PrismaClient;
-});
-afterAll(() => database?.close());
+const hers = scopedTo(database.client, { id: alice.userId }) as unknown as PrismaClient;
 
 const shared = () => ({ id: bob.dttTemplates[0] });
 const ids = (rows: readonly { readonly id: number }[]) => rows.map(({ id }) => id).toSorted((a, b) => a - b);
@@ -119,7 +111,9 @@ describe('it reads rows of the viewer alone', () => {
       ...[{ some: {} }, { none: {} }, { every: { passed: true } }, { every: {} }, { some: { OR: [] } }],
       ...[{ every: { name: undefined } }, { every: { AND: [], NOT: [{}] } }],
     ].map((sessions) => ({ sessions }));
-    for (const condition of [...conditions, { OR: [] }, { AND: [] }, { NOT: { OR: [] } }]) {
+    const all = { sessions: { every: {} } };
+    const nested = [{ NOT: all }, { OR: [{ id: 0 }, all] }, { NOT: { OR: [all] } }];
+    for (const condition of [...conditions, ...nested, { OR: [] }, { AND: [] }, { NOT: { OR: [] } }]) {
       const where = { ownerId: alice.userId, ...condition };
       expect(ids(await hers.dttTemplate.findMany({ where }))).toEqual(
         ids(await database.client.dttTemplate.findMany({ where })),
@@ -250,7 +244,7 @@ describe('it changes rows of the viewer alone', () => {
 it('reads no details in a mirror, which may not have them yet', async () => {
   const mirror = scopedTo(database.client, { id: alice.userId }, true);
   expect(await mirror.dttSession.count()).toBeGreaterThan(0);
-  const message = 'A mirror may not have each TrainerSegment yet';
+  const message = 'Each TrainerSegment may come after its record';
   await expect(mirror.trainerSegment.count()).rejects.toThrow(message);
   await expect(mirror.dttSession.findMany({ include: { segments: true } })).rejects.toThrow(message);
 });
@@ -284,4 +278,48 @@ describe('it refuses what it cannot restrict', () => {
     await expect(hers.$queryRawUnsafe('SELECT 1')).rejects.toThrow('$queryRawUnsafe is not restricted');
     await expect(hers.$executeRaw`SELECT 1`).rejects.toThrow('$executeRaw is not restricted');
   });
+});
+
+it('the answer to no condition depends on rows of others', async () => {
+  const [carol, dave] = [
+    await createAccount(database.client, 'carol'),
+    await createAccount(database.client, 'dave'),
+  ];
+  await importTemplate(database.client, carol, dave.dttTemplates[0]);
+  const client = scopedTo(database.client, { id: carol.userId });
+  const rows: object[] = [
+    ...[
+      {},
+      { NOT: {} },
+      { AND: [] },
+      { OR: [] },
+      { name: undefined },
+      { OR: [], name: 'x' },
+      { passed: true },
+    ],
+    ...[
+      { OR: [{}, { name: 'x' }] },
+      { NOT: [{ OR: [] }] },
+      { template: { sessions: { every: { name: 'x' } } } },
+    ],
+  ];
+  const conditions = rows.flatMap((row) =>
+    ['every', 'some', 'none'].flatMap((kind) => {
+      const sessions = { sessions: { [kind]: row } };
+      return [
+        sessions,
+        { NOT: sessions },
+        { OR: [{ id: 0 }, sessions] },
+        { NOT: { OR: [sessions, { id: 0 }] } },
+      ];
+    }),
+  );
+  const answers = async () => {
+    const found: unknown[] = [];
+    for (const where of conditions) found.push([where, await client.dttTemplate.count({ where })]);
+    return found;
+  };
+  const before = await answers();
+  await database.client.dttSession.deleteMany({ where: { ownerId: dave.userId } });
+  expect(await answers()).toEqual(before);
 });

@@ -1,26 +1,23 @@
 /** What is open when its token expires: a WebSocket, event streams by POST and GET, and a multipart stream. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createToken, rotateToken } from '../../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
-import { graphqlOnce, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
+import { graphqlOnce, rest } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 import { closeSockets, connectSocket } from '../../support/sockets.ts';
 
-let gateway: TestGateway;
 let account: Account;
 let names = 0;
-beforeAll(async () => {
-  gateway = await openTestGateway();
-});
+const { gateway } = await gatewayWith([]);
 afterEach(() => {
   vi.restoreAllMocks();
   closeSockets();
 });
-afterAll(() => gateway?.close());
 
 const query = 'subscription { activeDttTemplate { databaseId } }';
-const expired = 'Unauthorized: the token has expired';
+const expired = 'Unauthorized: the token has expired or was replaced';
 
 /** What a client has received until now, and the time at which the gateway ended it. */
 interface Followed {
@@ -125,7 +122,9 @@ describe('an expired token', () => {
 
     const { status, errors, headers } = await graphqlOnce(gateway, token, '{ viewer { username } }');
     expect([status, errors?.[0]?.message]).toEqual([401, expired]);
-    expect(headers.get('WWW-Authenticate')).toContain('error_description="the token has expired"');
+    expect(headers.get('WWW-Authenticate')).toContain(
+      'error_description="the token has expired or was replaced"',
+    );
     const { status: ofRest, headers: others } = await rest(gateway, token, '/users/me');
     expect([ofRest, others.get('WWW-Authenticate')]).toEqual([401, headers.get('WWW-Authenticate')]);
     await expect(connectSocket(gateway, token)).rejects.toThrow('the socket was closed');

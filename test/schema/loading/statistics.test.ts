@@ -6,11 +6,11 @@
 
 import fc from 'fast-check';
 import { execute, parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createSql, type Sql } from '../../../src/database/reader/sql.ts';
+import { describe, expect, it } from 'vitest';
+import { createSql } from '../../../src/database/reader/sql.ts';
 import { createContext } from '../../../src/schema/context.ts';
 import { schema } from '../../../src/schema/schema.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+import { databaseWith } from '../../support/setUp.ts';
 import { type PlainQuery, type PlainSession, plainStatistics } from '../../support/statistics.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
@@ -33,15 +33,10 @@ const changes: readonly [timeZone: string, ...days: string[]][] = [
   ['UTC', '2026-01-01'],
 ];
 
-let database: TestDatabase;
-let sql: Sql;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  sql = createSql(database.pool);
-  // A mirror may have other types of segments.
-  await database.client.mirror.create({ data: { source: 'https://example.com' } });
-});
-afterAll(() => database?.close());
+const { database } = await databaseWith();
+const sql = createSql(database.pool);
+// A mirror may have other types of segments.
+await database.client.mirror.create({ data: { source: 'https://example.com' } });
 
 const mostly = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { freq: 4, nil: null });
 /** Binary fractions, whose sum is the same in any order. */
@@ -189,6 +184,23 @@ it.each([
   const owner = await write([{ ...session, createdAt: Date.parse('2026-01-02T12:00:00.000Z') }]);
   const { stats } = await ask(owner, { by: ['DAY'], timeZone: 'UTC', fill: true, where: { createdAt } });
   expect(stats.groups.map(({ period }: { period: { date: string } }) => period.date)).toEqual(dates);
+});
+
+it('a day whose last hour comes again after its end counts the sessions of that hour', async () => {
+  // At 00:01 of the 29th the clocks went back to 23:01 of the 28th.
+  const times = ['02:29:59', '02:30:00', '02:31:00', '03:29:59', '03:30:00'];
+  const owner = await write(
+    times.map((time) => ({ ...session, createdAt: Date.parse(`2006-10-29T${time}.000Z`) })),
+  );
+  const { stats } = await ask(owner, { by: ['DAY'], timeZone: 'America/St_Johns', fill: false });
+  const day = (date: string, from: string, to: string, sessionCount: number) => ({
+    period: { date, from: `${from}.000Z`, to: `${to}.000Z` },
+    sessionCount,
+  });
+  expect(stats.groups).toMatchObject([
+    day('2006-10-28', '2006-10-28T02:30:00', '2006-10-29T02:30:00', 3),
+    day('2006-10-29', '2006-10-29T02:30:00', '2006-10-30T03:30:00', 2),
+  ]);
 });
 
 it('sums and averages are rounded to twelve digits', async () => {

@@ -1,16 +1,12 @@
 /** Pulls of accounts of one mirror that fail. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { forgetAccount } from '../../../../src/extensions/upstream/mirror/forget.ts';
 import { sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import { openTestDatabase, type TestDatabase } from '../../../support/gateway.ts';
+import { databaseWith } from '../../../support/setUp.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await openTestDatabase();
-});
-afterAll(() => database?.close());
+const { database } = await databaseWith();
 
 const templates = Array.from({ length: 6 }, (_, index) => index + 1);
 

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { inTransaction, type Transaction } from '../../../../src/database/transaction.ts';
 import { createSignal } from '../../../../src/database/waiting.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
@@ -20,7 +20,7 @@ import {
   storeRead,
 } from '../../../../src/extensions/upstream/mirror/storedFreshness.ts';
 import { type AccountRuns, createRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import { openTestDatabase, type TestDatabase } from '../../../support/gateway.ts';
+import { databaseWith } from '../../../support/setUp.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 
 /** How many sessions there are: more than a run writes at once. */
@@ -29,7 +29,6 @@ const failed = { failure: 'failed' };
 const { signal } = new AbortController();
 const logger = pino({ level: 'silent' });
 
-let database: TestDatabase;
 let memoryUpstream: MemoryUpstream;
 let requests: string[];
 let upstream: Upstream;
@@ -37,10 +36,7 @@ let runs: AccountRuns;
 /** The response or the error for a path in place of the upstream's own; undefined leaves that. */
 let instead: (path: string, own: unknown) => unknown;
 
-beforeAll(async () => {
-  database = await openTestDatabase();
-});
-afterAll(() => database?.close());
+const { database } = await databaseWith();
 beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
   memoryUpstream = createMemoryUpstream();
@@ -224,12 +220,6 @@ describe('a record that cannot be read by its id', () => {
     expect(await pending()).toBe(sessions - broken);
   });
 
-  it('does not end the run if others can be read between it and the next', async () => {
-    instead = (path) => (idOf(path) % 5 === 0 ? unavailable : undefined);
-    await refresh();
-    expect(await pending()).toBe(sessions / 5);
-  });
-
   it('ends the run after a few requests if no other record can be read either', async () => {
     instead = (path) => (idOf(path) > 0 ? unavailable : undefined);
     await refresh();
@@ -261,23 +251,6 @@ describe('a session that is missing from the list', () => {
     expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(1);
     expect(await database.client.dttSession.count()).toBe(sessions);
   });
-});
-
-it('what is missing is removed from a complete list, after a record that the list hides, and from a record', async () => {
-  for (const id of [1, 2, 3]) memoryUpstream.dttDevices.set(id, { version: 1, ownerId: 1 });
-  memoryUpstream.lockSessions.set(1, { version: 1, ownerId: 1, isActive: false });
-  await readLists();
-  expect(await database.client.lockSegment.count()).toBe(1);
-  for (const id of [1, 3]) memoryUpstream.dttDevices.delete(id);
-  instead = (path, own) => {
-    if (path.startsWith('/dtt?')) return { data: [] };
-    return path.startsWith('/lkbx/sessions?')
-      ? { data: [{ ...Object(own).data[0], LockSegment: [] }] }
-      : undefined;
-  };
-  await readLists();
-  expect(await database.client.dttDevice.findMany()).toMatchObject([{ id: 2 }]);
-  expect(await database.client.lockSegment.count()).toBe(0);
 });
 
 it('a session that is not valid counts as left out, also after runs that read only the newest sessions', async () => {
@@ -358,21 +331,4 @@ it('a run keeps its lease for as long as it takes, and renews it no more once it
   query.mockClear();
   await sleep(150);
   expect(query).not.toHaveBeenCalled();
-});
-
-it('a run through details that another has taken over leaves the lease to that one', async () => {
-  await readLists();
-  const { pool } = database;
-  const [began, end] = [createSignal(), createSignal()];
-  let lists: Promise<boolean> | undefined;
-  await whileLeased(pool, 1, 'details', async () => {
-    lists = whileLeased(pool, 1, 'lists', async () => {
-      began.settle();
-      await end.promise;
-    });
-    await began.promise;
-  });
-  expect((await createFreshnessStore(pool, 1).read()).isLeased).toBe(true);
-  end.settle();
-  expect(await lists).toBe(true);
 });

@@ -1,22 +1,18 @@
 /** A mirror of several accounts: each sees what it lists itself, whatever the others list. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { forgetAccount } from '../../../../src/extensions/upstream/mirror/forget.ts';
 import { sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import { openTestDatabase, type TestDatabase } from '../../../support/gateway.ts';
+import { databaseWith } from '../../../support/setUp.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 
-let database: TestDatabase;
 let memoryUpstream: MemoryUpstream;
-beforeAll(async () => {
-  database = await openTestDatabase();
-});
+const { database } = await databaseWith();
 beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
   memoryUpstream = createMemoryUpstream();
   for (const id of [1, 2, 3]) addUser(memoryUpstream, id);
 });
-afterAll(() => database?.close());
 
 async function pull(...ids: number[]) {
   for (const id of ids) {
@@ -111,18 +107,6 @@ describe('a template that several accounts see', () => {
     expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
       { detailsPending: false, segments: [{ duration: 1 }] },
     ]);
-  });
-
-  it('follows its owner, and stays the template of the sessions of an account that has imported it', async () => {
-    session(2, 2, 5, 7);
-    const seen: string[][] = [];
-    for (const [ownerId, reader] of [[99, 2] as const, [98, 2] as const, [1, 1] as const, [3, 3] as const]) {
-      memoryUpstream.dttTemplates.set(7, { ...one, ownerId });
-      await pull(reader);
-      seen.push([...(await owners()), ...(await references())]);
-    }
-    const ofSession = '2 of 2: (5) 7';
-    expect(seen).toEqual(['7: (99)', '7: (98)', '7: 1', '7: 3'].map((owner) => [owner, ofSession]));
   });
 });
 
