@@ -24,7 +24,9 @@ const beginningOfIds = writeGlobalId('ApiToken', '');
 /** Whether the variables of an operation may have the global id of a token. No input type has an id deeper than within a list of objects. */
 export function nameToken(value: unknown, depth = 4): boolean {
   if (typeof value === 'string') return value.startsWith(beginningOfIds);
-  return depth > 0 && value instanceof Object && Object.values(value).some((each) => nameToken(each, depth - 1));
+  return (
+    depth > 0 && value instanceof Object && Object.values(value).some((each) => nameToken(each, depth - 1))
+  );
 }
 
 /** Whether a document may read or change tokens, unless its variables name one. It may not if it has none of the names. */
