@@ -24,7 +24,7 @@ import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
-import type { AccountElsewhere } from './schema/context.ts';
+import type { OperationHooks } from './schema/context.ts';
 
 /**
  * What an extension brings. Its module is always loaded, and so has to be light: heavy packages are loaded by the functions, when the
@@ -39,11 +39,11 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   readonly readLog?: ReadLog;
   /** To whom the users of a database may belong. */
   readonly owner?: AccountOwner;
-  /** Commands of the command line. What they need is loaded when they run. */
-  readonly commands?: readonly Command[];
+  /** Commands of the command line, for these extensions. What they need is loaded when they run. */
+  commands?(extensions: readonly Extension[]): readonly Command[];
   /** How clients and operators get accounts, if these live elsewhere; undefined if the settings do not say so. */
   accounts?(config: Config & ValuesOf<Own>): AccountsElsewhere | undefined;
-  /** Checks of `doctor`, and those of a database server. */
+  /** Checks for operators, of the settings and of a database server. */
   readonly serverChecks?: readonly Check<ExaminedServer>[];
   checks?(config: Config & ValuesOf<Own>): readonly Check<void>[];
   /** Called before a start opens anything. @throws {SetupError} if the start would fail. */
@@ -81,7 +81,7 @@ export interface AccountsElsewhere {
 }
 
 /** What an extension does in a gateway that serves. Each is called at the moment that it is named by. */
-export interface Hooks {
+export interface Hooks extends OperationHooks {
   /** Paths of its own, beside both APIs. */
   readonly endpoints?: readonly EndpointHook[];
   /** Hints for paths that have no page: why not, by path. */
@@ -90,8 +90,6 @@ export interface Hooks {
   readonly tokens?: ForeignTokens;
   /** A request of the REST API has a viewer: it is handled here, in place of the core's handler. */
   handleRest?(exchange: Exchange, viewer: Viewer, recheck: Recheck): Promise<HttpResponse>;
-  /** A viewer activates a template, or the details of a record are missing: the data of an account that lives elsewhere. */
-  readonly elsewhere?: AccountElsewhere;
   /** How much longer, in milliseconds, a request may take. */
   readonly longest?: number;
   /**
@@ -172,7 +170,7 @@ export type MetricValues = number | Iterable<readonly [label: string, value: num
 
 export type Line = readonly [name: string, text: string];
 
-/** A server of the database that is connected, for the checks of `doctor`. */
+/** A server of the database that is connected, for checks. */
 export interface ExaminedServer {
   readonly client: pg.Client;
   /** The session for notifications and migrations: of DATABASE_DIRECT_URL, or else the same as that of `client`. */

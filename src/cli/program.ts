@@ -14,7 +14,6 @@ import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { extensions } from '../extensions/extensions.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
-import { doctorCommand } from './doctor/checks.ts';
 import { migrateCommand } from './migrate.ts';
 import { handleOutputErrors, say } from './output.ts';
 import { serveCommand } from './serve.ts';
@@ -30,7 +29,6 @@ const program = new Command('dovetail')
   .addCommand(userCommand)
   .addCommand(tokenCommand)
   .addCommand(migrateCommand)
-  .addCommand(doctorCommand)
   .addHelpText(
     'after',
     `
@@ -38,10 +36,9 @@ Examples:
   npx dovetail serve                                     a database of its own, and a demo account
   npx dovetail serve --database-url postgresql://…       your PostgreSQL
   TOKEN=$(npx dovetail token create --user me --name x)  a token, in a variable
-  npx dovetail doctor                                    what is wrong, and what to do
 
-Settings are environment variables, such as PORT and DATABASE_URL: docs/configuration.md lists them,
-and doctor says which are wrong. The most common have a flag of serve.
+Settings are environment variables, such as PORT and DATABASE_URL: docs/configuration.md lists them.
+The most common have a flag of serve.
 
 Data goes to standard output, words to standard error. Exit codes: 0 done, 1 failed,
 2 wrong usage, 130 interrupted.`,
@@ -54,7 +51,8 @@ Data goes to standard output, words to standard error. Exit codes: 0 done, 1 fai
     findIgnored(env, Object.keys(settingsOf(extensions))).forEach(say);
   });
 
-for (const command of extensions.flatMap(({ commands = [] }) => commands)) program.addCommand(command);
+for (const extension of extensions)
+  for (const command of extension.commands?.(extensions) ?? []) program.addCommand(command);
 
 /** The exit code for wrong usage. */
 const wrongUsage = 2;

@@ -22,7 +22,7 @@ export const serveCommand = new Command('serve')
     'after',
     `
 A flag goes before the variable in its brackets. All other settings are variables alone:
-docs/configuration.md lists them, and npx dovetail doctor says which are wrong.`,
+docs/configuration.md lists them.`,
   );
 
 const options = flags.map(([flag, name]) => {

@@ -20,9 +20,9 @@ interface Held {
 
 /**
  * @param fail throws the error of a statement, or another in its place. Prisma would say too little about a connection that is lost.
- * @param isMirror whether details of records may be missing.
+ * @param mayLackDetails whether details may come after their records.
  */
-export function createClients(pool: pg.Pool, fail: (error: unknown) => never, isMirror: boolean) {
+export function createClients(pool: pg.Pool, fail: (error: unknown) => never, mayLackDetails: boolean) {
   const held = new AsyncLocalStorage<Held>();
   let client: Promise<PrismaClient> | undefined;
 
@@ -64,7 +64,7 @@ export function createClients(pool: pg.Pool, fail: (error: unknown) => never, is
     of(viewer: ViewerRef, run: RunInTurn): ScopedClient {
       let loaded: Promise<ScopedClient> | undefined;
       const use: Use = async (operation) => {
-        loaded ??= load().then((client) => scopedTo(client, viewer, isMirror));
+        loaded ??= load().then((client) => scopedTo(client, viewer, mayLackDetails));
         const client = await loaded;
         return run(() => operation(client));
       };
@@ -79,7 +79,7 @@ export function createClients(pool: pg.Pool, fail: (error: unknown) => never, is
       viewer: ViewerRef,
       run: (client: Pick<ScopedClient, 'apiToken'>, connection: pg.PoolClient) => Promise<Result>,
     ): Promise<Result> {
-      const scoped = scopedTo(await load(), viewer, isMirror);
+      const scoped = scopedTo(await load(), viewer, mayLackDetails);
       const attempt = () => {
         const transaction: Held = {};
         return held.run(transaction, () =>

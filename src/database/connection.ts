@@ -47,9 +47,9 @@ export async function findServer({ url, directUrl }: ServerUrls) {
       version: string;
       encoding: string;
       decodes: boolean;
-      standby: boolean;
+      isReadOnly: boolean;
     }>(
-      `SELECT pg_is_in_recovery() AS standby, current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
+      `SELECT pg_is_in_recovery() AS "isReadOnly", current_setting('server_version_num') AS version, current_setting('server_encoding') AS encoding,
          current_setting('wal_level') = 'logical' AS decodes`,
     );
     const version = Math.trunc(Number(rows[0]?.version) / 10_000);
@@ -58,7 +58,7 @@ export async function findServer({ url, directUrl }: ServerUrls) {
     }
     const wrong = findEncodingProblem(client, rows[0]?.encoding);
     if (wrong) throw new SetupError(`DATABASE_URL cannot be used: ${wrong.says}. ${wrong.advice}`);
-    if (rows[0]?.standby) throw urlError(url, standby);
+    if (rows[0]?.isReadOnly) throw urlError(url, readOnlyServer);
     const pooled = await isPooled(client);
     if (pooled) await checkPooler(client);
     const direct = directUrl === undefined ? server : await findDirect(client, directUrl);
@@ -198,8 +198,8 @@ const urlError = (
 ) =>
   new SetupError(`${setting} is ${JSON.stringify(withoutPassword(url))}, but ${says}. ${advice}`, { cause });
 
-/** The diagnosis of a standby in place of the primary. */
-export const standby: Diagnosis = {
+/** The diagnosis of a server that can only be read. */
+export const readOnlyServer: Diagnosis = {
   says: 'it is in recovery, and can only be read',
   advice: 'Name the primary in DATABASE_URL.',
 };

@@ -1,6 +1,6 @@
 /**
  * Which server the address of a database leads to. After a failover it may lead to another one, while earlier connections go on. Promises
- * that no connection to a standby is used, and that as soon as one leads elsewhere, the others are ended and announcements are no
+ * that no connection to a server that can only be read is used, and that as soon as one leads elsewhere, the others are ended and announcements are no
  * longer trusted: those of one server say nothing about the data of another.
  */
 
@@ -9,12 +9,12 @@ import type { ReadCheck } from './reader/sql.ts';
 import { endConnection } from './session.ts';
 
 export interface Identity {
-  readonly standby: boolean;
+  readonly isReadOnly: boolean;
   readonly server: string;
 }
 
 /** Two columns of a statement. The time at which a server started tells it from its copies, as no name or id in its data would. */
-export const identityColumns = `pg_is_in_recovery() AS standby, concat(extract(epoch FROM pg_postmaster_start_time()), ' ',
+export const identityColumns = `pg_is_in_recovery() AS "isReadOnly", concat(extract(epoch FROM pg_postmaster_start_time()), ' ',
   (SELECT oid FROM pg_database WHERE datname = current_database())) AS server`;
 
 export type ServerWatch = ReturnType<typeof watchServer>;
@@ -24,9 +24,9 @@ export function watchServer() {
   const listeners = new Set<() => void>();
   let current: string | undefined;
 
-  /** Must be called with each identity that a connection gives. @throws the error of a write, for a standby. */
-  function note({ standby, server }: Identity): void {
-    if (standby) throw standbyError();
+  /** Must be called with each identity that a connection gives. @throws the error of a write, for a server that can only be read. */
+  function note({ isReadOnly, server }: Identity): void {
+    if (isReadOnly) throw readOnlyError();
     const isMoved = current !== undefined && current !== server;
     current = server;
     if (!isMoved) return;
@@ -56,7 +56,7 @@ export function watchServer() {
         text: `SELECT ${identityColumns}`,
         values: [],
         columns: [
-          { name: 'standby', read: (text) => text === 't' },
+          { name: 'isReadOnly', read: (text) => text === 't' },
           { name: 'server', read: String },
         ],
       },
@@ -70,7 +70,7 @@ export function watchServer() {
 const movedMessage = 'Connection terminated: the address leads to another server';
 
 /** The error that the server itself has for a write. */
-function standbyError(): Error {
+function readOnlyError(): Error {
   const error = new pg.DatabaseError('the server is a standby, which can only be read', 0, 'error');
   error.code = '25006';
   return error;

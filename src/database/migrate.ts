@@ -10,7 +10,6 @@ import pg from 'pg';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { root } from '../root.ts';
 import { createDatabase } from './connection.ts';
-import { findSchemaProblem } from './rights.ts';
 import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
 
 const checkedIn = new URL('prisma/migrations/', root);
@@ -163,6 +162,30 @@ export async function findForeignTables(
   return {
     says: `the database ${JSON.stringify(client.database)} has tables of something else, such as ${rows.map((row) => row.name).join(', ')}`,
     advice: `Dovetail takes a database of its own. ${createDatabase(client, name)}. Name it in DATABASE_URL; or have a schema of its own here: CREATE SCHEMA dovetail, and ?options=-c%20search_path%3Ddovetail at the end of DATABASE_URL.`,
+  };
+}
+
+/** Describes why the tables cannot be created in an empty database. */
+export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosis | undefined> {
+  const { rows } = await client.query<
+    Record<'role' | 'path' | 'grantee' | 'quoted', string> & { schema: string | null }
+  >(
+    `SELECT current_user AS role, current_setting('search_path') AS path, quote_ident(current_user) AS grantee,
+       quote_ident(current_schema()) AS quoted, current_schema() AS schema
+     WHERE has_schema_privilege(current_schema(), 'CREATE') IS NOT TRUE`,
+  );
+  const [found] = rows;
+  if (!found) return undefined;
+  const role = JSON.stringify(found.role);
+  // PostgreSQL skips schemas that the role may not use.
+  if (found.schema === null)
+    return {
+      says: `its search_path is ${found.path}, and it has no schema that the role ${role} may use`,
+      advice: `Make one with CREATE SCHEMA, or as its owner run GRANT USAGE, CREATE ON SCHEMA … TO ${found.grantee}; or correct the search_path, in DATABASE_URL or of the role.`,
+    };
+  return {
+    says: `the role ${role} may not create tables in the schema ${JSON.stringify(found.schema)}`,
+    advice: `Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT CREATE ON SCHEMA ${found.quoted} TO ${found.grantee};`,
   };
 }
 

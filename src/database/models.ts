@@ -33,7 +33,7 @@ interface Model<M extends ModelName> {
   readonly visibleTo?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
   /** The condition on rows that a viewer may change, where they may see more. */
   readonly writableBy?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
-  /** Whether a mirror fetches its rows after the records that they belong to. Only `schema/loading` waits for them. */
+  /** Whether its rows may come after the records that they belong to. Only `schema/loading` waits for them. */
   readonly isDetail?: true;
   /** Whether its rows have no global id: they are no records of their own. */
   readonly hasNoId?: true;

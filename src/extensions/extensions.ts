@@ -4,6 +4,8 @@
  */
 
 import type { Extension } from '../extensionPoints.ts';
+import { compiler } from './compiler/extension.ts';
+import { doctor } from './doctor/extension.ts';
 import { federation } from './federation/extension.ts';
 import { logFeed } from './logFeed/extension.ts';
 import { mcp } from './mcp/extension.ts';
@@ -13,7 +15,9 @@ import { tracing } from './tracing/extension.ts';
 import { upstream } from './upstream/extension.ts';
 
 export const extensions: readonly Extension[] = [
+  doctor,
   tracing,
+  compiler,
   federation,
   logFeed,
   standbys,

@@ -29,8 +29,8 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { isRecord } from '../http/json.ts';
-import { fragmentsOf, hasVariable, type Values } from '../schema/compile.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
+import { fragmentsOf, hasVariable, type Values } from '../schema/operation.ts';
 import { groupLimit, statisticsWeight } from '../schema/statistics.ts';
 
 /** How many items count for a list that has no size argument, such as the segments of a session. */

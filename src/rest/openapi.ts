@@ -34,9 +34,9 @@ import type {
 import { challengeFor, forbiddenUser, messages } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
-import { fragmentsOf } from '../schema/compile.ts';
 import { descriptionOfUnknown, isNullOnlyWithError, lowerFirst } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { fragmentsOf } from '../schema/operation.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
 import { isOptional, isSpread, nameOf, type Route } from './routes.ts';

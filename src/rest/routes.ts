@@ -21,8 +21,8 @@ import {
 import type { Scope } from '../auth/scopes.ts';
 import { isRecord } from '../http/json.ts';
 import { root } from '../root.ts';
-import { fragmentsOf, prepare } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
+import { fragmentsOf, prepare } from '../schema/operation.ts';
 import { schema } from '../schema/schema.ts';
 
 export interface Route {

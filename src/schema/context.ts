@@ -4,7 +4,14 @@
  */
 
 import DataLoader from 'dataloader';
-import type { FieldNode, GraphQLObjectType, GraphQLResolveInfo } from 'graphql';
+import type {
+  DocumentNode,
+  ExecutionResult,
+  FieldNode,
+  GraphQLObjectType,
+  GraphQLResolveInfo,
+  GraphQLSchema,
+} from 'graphql';
 import type pg from 'pg';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
@@ -34,6 +41,26 @@ export interface AccountElsewhere {
   fetchDetails(viewer: Viewer, model: DetailedModel, ids: readonly number[]): Promise<void>;
 }
 
+/** Code that executes an operation, given coerced values of its variables. Its result is exactly that of graphql-js. */
+export type CompiledOperation = (
+  variables: Readonly<Record<string, unknown>>,
+  context: Context | undefined,
+) => Promise<ExecutionResult>;
+
+/** What extensions do for an operation. */
+export interface OperationHooks {
+  /** A viewer activates a template, or the details of a record are missing: the data of an account that lives elsewhere. */
+  readonly elsewhere?: AccountElsewhere | undefined;
+  /**
+   * An operation runs again, or one of its variants.
+   * @param document has the operation alone, with no directives.
+   * @returns undefined if graphql-js has to execute it.
+   */
+  readonly compile?:
+    | ((schema: GraphQLSchema, document: DocumentNode) => CompiledOperation | undefined)
+    | undefined;
+}
+
 /**
  * Runs a transaction that changes tokens of the viewer. Fails if the viewer's own has ended. Once it has ended, this process looks all
  * of them up again.
@@ -56,22 +83,21 @@ interface Clients {
 }
 
 /** Each operation has a context of its own, since its loaders cache rows. */
-export interface Context extends Clients {
+export interface Context extends Clients, OperationHooks {
   readonly viewer: Viewer;
   readonly sql: Sql;
   readonly loaders: ReturnType<typeof createLoaders>;
-  readonly elsewhere: AccountElsewhere | undefined;
 }
 
 /** @param clients by default none: only fields of the reader work. */
 export function createContext(
   sql: Sql,
   viewer: Viewer,
-  elsewhere: AccountElsewhere | undefined,
+  { elsewhere, compile }: OperationHooks = {},
   clients?: Clients,
 ): Context {
   // Without clients, a field that uses them fails.
-  return { viewer, sql, loaders: createLoaders(), elsewhere, ...(clients as Clients) };
+  return { viewer, sql, loaders: createLoaders(), elsewhere, compile, ...(clients as Clients) };
 }
 
 /**

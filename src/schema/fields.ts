@@ -10,7 +10,6 @@ import type { Viewer } from '../auth/viewer.ts';
 import { fieldOf } from '../database/dataModel.ts';
 import { currentViewer, type ListedType, type RecordType, type ViewerRef } from '../database/models.ts';
 import { builder } from './builder.ts';
-import { readsProperty } from './compilerSchema.ts';
 import { type Context, placeOf } from './context.ts';
 import { type FilterableType, filterRef, type ListArguments, orderRef, readListArguments } from './filter.ts';
 import { checkDatabaseId } from './globalId.ts';
@@ -28,7 +27,7 @@ import {
   readRows,
   slots,
 } from './loading/rows.ts';
-import { type FilterTarget, needing, showing } from './requirements.ts';
+import { type FilterTarget, needing, readsProperty, showing } from './requirements.ts';
 
 /** A type of records, or the interface of devices. Pothos has no type for what they have in common. */
 type AnyRecord = ReturnType<typeof builder.objectRef<{ readonly id: number }>>;

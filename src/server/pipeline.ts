@@ -30,7 +30,7 @@ import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler, unauthorized } from '../rest/handler.ts';
-import { type AccountElsewhere, type Context, createContext } from '../schema/context.ts';
+import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
 import { createInnerRunner, runBatch } from './batches.ts';
 import type { JoinedHooks } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
@@ -301,7 +301,7 @@ export function createTaskRunner(
 const unguarded: RunInTurn = (statement) => statement();
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
-function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
+function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outages) {
   const { config, database, feed, turns, responseCache, hooks, demoToken } = options;
   const { validUntil, isValid, recheck, guard } = createTokenChecks(viewers, hooks);
   const maxAge = Math.min(cacheMaxAge, hooks.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
@@ -311,16 +311,52 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
     demoToken === undefined
       ? shownToken
       : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
-  const { elsewhere: account } = hooks;
-  // Its statements are not among those that are watched.
-  const elsewhere: AccountElsewhere | undefined = account && {
-    activate: (...given) => account.activate(...given).catch(fail),
-    fetchDetails: (...given) => account.fetchDetails(...given).catch(fail),
+  const contextsBy = createContexts(options, viewers, outages);
+  const contextOf = contextsBy(turns.forRequest, guard);
+  return {
+    recheck,
+    /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
+    watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
+      watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
+    page: createPages({ ...options, ...hooks }, demoTokenFor, outages.watch),
+    ...createGraphqlHandler({
+      ...options,
+      createContext: contextOf,
+      changes: {
+        watchViewer,
+        cache: responseCache,
+        createContext: contextsBy(turns.forLiveQuery, () => unguarded),
+      },
+      demoTokenFor,
+      isValid,
+      recheck,
+      schema: options.schema,
+      plugins: options.plugins,
+    }),
+    rest: createRestHandler({
+      createContext: contextOf,
+      recheck,
+      docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
+    }),
+  };
+}
+
+/**
+ * Makes the factories of contexts, whose statements take turns. Those of an extension take none: it has connections of its own.
+ */
+function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
+  const { elsewhere, compile } = hooks;
+  const forOperation: OperationHooks = {
+    compile,
+    // Its statements are not among those that are watched.
+    elsewhere: elsewhere && {
+      activate: (...given) => elsewhere.activate(...given).catch(fail),
+      fetchDetails: (...given) => elsewhere.fetchDetails(...given).catch(fail),
+    },
   };
   const clients = createClients(database.pool, fail, elsewhere !== undefined);
-  /** A factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
-  const contextsBy =
-    (runnerFor: (userId: number) => RunInTurn, guardOf: typeof guard) => (viewer: Viewer) => {
+  return (runnerFor: (userId: number) => RunInTurn, guardOf: (viewer: Viewer) => RunInTurn) =>
+    (viewer: Viewer) => {
       const inTurn = runnerFor(viewer.id);
       let guarded = guardOf(viewer);
       // A statement may have waited for its turn.
@@ -342,35 +378,8 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
           viewers.forget(viewer.id);
         }
       };
-      return createContext(sql, viewer, elsewhere, { prisma: clients.of(viewer, run), changeTokens });
+      return createContext(sql, viewer, forOperation, { prisma: clients.of(viewer, run), changeTokens });
     };
-  const contextOf = contextsBy(turns.forRequest, guard);
-  return {
-    recheck,
-    /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
-    watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
-      watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages({ ...options, ...hooks }, demoTokenFor, watch),
-    ...createGraphqlHandler({
-      ...options,
-      createContext: contextOf,
-      changes: {
-        watchViewer,
-        cache: responseCache,
-        createContext: contextsBy(turns.forLiveQuery, () => unguarded),
-      },
-      demoTokenFor,
-      isValid,
-      recheck,
-      schema: options.schema,
-      plugins: options.plugins,
-    }),
-    rest: createRestHandler({
-      createContext: contextOf,
-      recheck,
-      docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
-    }),
-  };
 }
 
 /** Checks again tokens that were valid when their requests arrived. */

@@ -2,25 +2,15 @@
 
 import type { IncomingMessage } from 'node:http';
 import pg from 'pg';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { addressOf } from '../../src/http/clientAddress.ts';
-import { createAccount } from '../support/accounts.ts';
-import {
-  graphqlOnce,
-  openBeside,
-  openTestDatabase,
-  openTestGateway,
-  rest,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
 import { hasTools } from '../support/settings.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-const alice = await createAccount(database.client, 'alice');
-const bob = await createAccount(database.client, 'bob');
-afterAll(() => database.close());
+const { database, alice, bob } = await databaseWith('alice', 'bob');
 
 async function withGateway(
   limits: { tokens?: number; anonymous?: number; proxies?: number },

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   createToken,
   digestOf,
@@ -12,10 +12,9 @@ import {
   rotateToken,
   TokenError,
 } from '../../src/auth/tokens.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 
 async function createUser(username: string, subscriptionTier = 'ultra'): Promise<string> {
   await database.client.user.create({ data: { username, subscriptionTier } });

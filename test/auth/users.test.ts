@@ -1,13 +1,12 @@
 /** Users of a database of one's own. The commands that use this are tested in `test/cli`. */
 
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { createUser, findTier, hasUsers, listUsers, setTier } from '../../src/auth/users.ts';
 import { SetupError } from '../../src/errors.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 
 it('users are created, found, listed by name and moved to another tier', async () => {
   const { client, sql } = database;

@@ -1,16 +1,14 @@
 /** The console while something changes: in another tab, in the database, the gateway itself, or the token. */
 
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
-import { createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 import { useBrowser } from './browser.ts';
 import { expectView, signIn } from './console.ts';
 
 const browser = useBrowser();
-const gateway = await openTestGateway();
-const alice = await createAccount(gateway.database.client, 'alice');
-afterAll(() => gateway.close());
+const { gateway, alice } = await gatewayWith(['alice']);
 
 /** Opens a view, signed in as alice. */
 async function openSignedIn(path: string, title: string, token = alice.token) {

@@ -1,22 +1,20 @@
 /** The settings of the console, where the account holder creates and revokes API tokens. */
 
 import type { Page } from 'playwright-core';
-import { afterAll, beforeEach, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { Scope } from '../../src/auth/scopes.ts';
 import { createToken } from '../../src/auth/tokens.ts';
-import { createAccount } from '../support/accounts.ts';
-import { graphqlOnce, openDemoGateway, openTestGateway } from '../support/gateway.ts';
+import { graphqlOnce, openDemoGateway } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 import { expectAccessible } from './axe.ts';
 import { type Tab, type TabOptions, useBrowser } from './browser.ts';
 import { expectView, signIn, signInToDemo } from './console.ts';
 
 const browser = useBrowser();
-const gateway = await openTestGateway();
-const alice = await createAccount(gateway.database.client, 'alice');
+const { gateway, alice } = await gatewayWith(['alice']);
 beforeEach(async () => {
   await gateway.database.client.apiToken.deleteMany({ where: { userId: alice.userId } });
 });
-afterAll(() => gateway.close());
 
 const create = async (name: string, scope: Scope) =>
   (await createToken(gateway.database.pool, 'alice', name, { scope })).token;

@@ -27,6 +27,11 @@ it('lists the flags with --help, each with its variable', async () => {
     );
 });
 
+it('names a variable that is similar to a setting', async () => {
+  const { stderr } = await runHere(['serve'], { LOGLEVEL: 'debug' });
+  expect(stderr).toBe('LOGLEVEL is no setting, and has no effect: is LOG_LEVEL meant?\n');
+});
+
 it.each(['serve', 'start'])(
   '`%s` takes flags as settings, which override those of the environment',
   async (name) => {

@@ -1,17 +1,14 @@
 /** Commands over a PostgreSQL server, also with a role that may only read. */
 
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { withoutPassword } from '../../src/errors.ts';
-import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { openTestDatabase } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  await prepareDemo(database, undefined);
-});
-afterAll(() => database?.close());
+const { database } = await databaseWith();
+await prepareDemo(database, undefined);
 
 const urlWith = (change: Partial<URL>) =>
   Object.assign(new URL(database.pool.options.connectionString ?? ''), change).href;

@@ -130,3 +130,26 @@ it('takes a misspelt name of a file for what it is meant to be', () => {
     'DATABSE_URL_FILE is no setting, and has no effect: is DATABASE_URL_FILE meant?',
   ]);
 });
+
+it.each([
+  ['database_url', 'DATABASE_URL'],
+  ['LOGLEVEL', 'LOG_LEVEL'],
+  ['MAX_WATIING', 'MAX_WAITING'],
+  ['MAX_WEETING', 'MAX_WAITING'],
+  ['port', 'PORT'],
+  ['PROT', 'PORT'],
+  ['MAX_DETPH', 'MAX_DEPTH'],
+])('names %s, which is similar to a setting', (given, meant) => {
+  expect(ignored({ [given]: 'x' })).toEqual([
+    `${given} is no setting, and has no effect: is ${meant} meant?`,
+  ]);
+});
+
+it.each([
+  ['is another word', { HOSTNAME: 'x', HOSTS: 'x', POST: 'x', TOKEN: 'x' }],
+  ['is empty', { LOGLEVEL: '' }],
+  ['is set beside the setting', { CORS_ORIGIN: 'x', CORS_ORIGINS: 'x' }],
+  ['belongs to another program', { OTEL_EXPORTER_OTLP_HEADERS: 'x', DATABASE_PASSWORD: 'x', MAX_WIDTH: 'x' }],
+])('names no variable that %s', (_, env) => {
+  expect(ignored(env)).toEqual([]);
+});

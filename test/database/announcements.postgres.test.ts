@@ -3,10 +3,9 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { changesOf } from '../../src/database/feed/changeFeed.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 
 const levels = ['READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'] as const;
 

@@ -1,14 +1,11 @@
 /** Each constraint of the database, with writes that it rejects, whichever client makes them. */
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { listedTypes } from '../../src/database/models.ts';
-import { createAccount, importTemplate } from '../support/accounts.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { importTemplate } from '../support/accounts.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
-const alice = await createAccount(database.client, 'alice');
-const bob = await createAccount(database.client, 'bob');
+const { database, alice, bob } = await databaseWith('alice', 'bob');
 await importTemplate(database.client, alice, bob.dttTemplates[0]);
 await database.client.user.create({ data: { username: 'poor' } });
 await database.client.mirror.create({ data: { source: 'test' } });

@@ -5,16 +5,15 @@ import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
 import { openDatabase, type PoolLimits } from '../../src/database/database.ts';
 import { message } from '../../src/database/embedded/server.ts';
 import { createSession, endWhenSilent, isUnresponsive } from '../../src/database/session.ts';
-import { openTestDatabase } from '../support/gateway.ts';
 import { listen } from '../support/listen.ts';
+import { databaseWith } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 const url = database.pool.options.connectionString ?? '';
 
 const open = (bounds?: PoolLimits, at = url) =>

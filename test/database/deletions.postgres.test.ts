@@ -1,12 +1,11 @@
 /** Deletions, for every relation: what is deleted as well, what stays, and what prevents a deletion. */
 
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { announcedTables } from '../../src/database/models.ts';
 import { type Account, createAccount, importTemplate, recordsOf } from '../support/accounts.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 let alice: Account;
 let bob: Account;
 /** A template of bob's that alice has imported, activated and trained with. */

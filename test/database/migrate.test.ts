@@ -20,9 +20,9 @@ import { openGateway } from '../../src/server/gateway.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
 import { readConfig } from '../support/settings.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 
 /** Applies the migrations of a folder, or the checked-in ones, over a new connection. */
 const apply = (folder?: URL) => migrate(database.pool.options, folder);

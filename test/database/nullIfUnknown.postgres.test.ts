@@ -1,15 +1,14 @@
 /** Columns that are null only in a mirror: in any other database, every write of null there is rejected. */
 
 import { isObjectType } from 'graphql';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { descriptionOfUnknown } from '../../src/schema/fields.ts';
 import { needsOf } from '../../src/schema/requirements.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { createAccount } from '../support/accounts.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 await createAccount(database.client, 'alice');
 
 /** The columns whose fields say that they are null only in a mirror, as `Table.column`. */

@@ -1,7 +1,7 @@
-import { afterAll, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { Batch, NamedStatement } from '../../src/database/reader/sql.ts';
-import { createAccount } from '../support/accounts.ts';
-import { graphqlOnce, openTestGateway } from '../support/gateway.ts';
+import { graphqlOnce } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
 /** A node of a plan, as EXPLAIN (FORMAT JSON) writes it. */
 interface PlanNode {
@@ -56,13 +56,14 @@ const seeds = [
   'ANALYZE',
 ];
 
-const gateway = await openTestGateway();
-const { token } = await createAccount(gateway.database.client, 'alice');
+const {
+  gateway,
+  alice: { token },
+} = await gatewayWith(['alice']);
 for (const seed of seeds)
   await gateway.database.pool.query(
     seed.replaceAll('SELECT i,', 'SELECT i::text,').replaceAll(', i,', ', i::text,'),
   );
-afterAll(() => gateway.close());
 
 /** The statements with which the gateway reads for a query. */
 async function statementsOf(query: string): Promise<NamedStatement[]> {

@@ -2,13 +2,11 @@
 
 import { tmpdir } from 'node:os';
 import pg from 'pg';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,
-  openTestDatabase,
   openTestGateway,
   postJson,
   rest,
@@ -16,15 +14,14 @@ import {
   withClient,
 } from '../support/gateway.ts';
 import { type PgBouncer, type PoolMode, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
+import { databaseWith } from '../support/setUp.ts';
 
 beforeEach(({ skip }) => {
   skip(pgbouncerVersion === undefined, 'pgbouncer is not installed, and PGBOUNCER names none');
 });
 
-const database = await openTestDatabase();
+const { database, alice } = await databaseWith('alice');
 const url = database.pool.options.connectionString ?? '';
-const alice = await createAccount(database.client, 'alice');
-afterAll(() => database.close());
 
 let pooler: PgBouncer | undefined;
 let gateway: TestGateway | undefined;

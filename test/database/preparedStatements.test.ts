@@ -1,21 +1,15 @@
 /** Prepared statements: how many a connection has, and when it prepares them again. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import { Batch, maxStatements, statementName } from '../../src/database/reader/sql.ts';
 import { createAccount } from '../support/accounts.ts';
-import {
-  graphqlOnce,
-  needsEngine,
-  openTestDatabase,
-  openTestGateway,
-  withClient,
-} from '../support/gateway.ts';
+import { graphqlOnce, needsEngine, openTestGateway, withClient } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
+const { database } = await databaseWith();
 const url = database.pool.options.connectionString ?? '';
-afterAll(() => database.close());
 
 describe('a connection to a server', () => {
   needsEngine('postgres', 'statements have no names on the embedded engine');

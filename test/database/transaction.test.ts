@@ -2,14 +2,14 @@
 
 import { tmpdir } from 'node:os';
 import pg from 'pg';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.ts';
 import { inTransaction } from '../../src/database/transaction.ts';
-import { needsEngine, openTestDatabase } from '../support/gateway.ts';
+import { needsEngine } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 
 const addUser = (client: pg.PoolClient, username: string) =>
   client.query('INSERT INTO "User" (username) VALUES ($1)', [username]);

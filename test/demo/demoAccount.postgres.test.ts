@@ -1,12 +1,12 @@
 /** The demo account on a server, where there is no folder to store its token in. */
 
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createToken, findToken } from '../../src/auth/tokens.ts';
 import { checkOnlyDemo, prepareDemo, resetDemo } from '../../src/demo/demoAccount.ts';
 import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 
 const users = () =>
   database.client.user.findMany({ select: { id: true, username: true }, orderBy: { id: 'asc' } });

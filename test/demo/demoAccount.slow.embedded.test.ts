@@ -3,18 +3,17 @@
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken, findToken, listTokens, revokeToken } from '../../src/auth/tokens.ts';
 import { setTier } from '../../src/auth/users.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
 let folder: string;
 let file: string;
-const database = await openTestDatabase();
+const { database } = await databaseWith();
 // Each Prisma client adds listeners to the pool.
 database.pool.setMaxListeners(0);
-afterAll(() => database.close());
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
   file = join(folder, 'demo-token');

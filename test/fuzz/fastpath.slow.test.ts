@@ -27,7 +27,7 @@ import { afterAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { clientErrorOf, hiddenIn } from '../../src/errors.ts';
 import { noOperation } from '../../src/graphql/documents.ts';
-import { executions, nameArguments } from '../../src/schema/compile.ts';
+import { executions, nameArguments } from '../../src/schema/operation.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { loadSchema } from '../../src/server/hooks.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';

@@ -1,24 +1,17 @@
 /** Runs clients with generated types against a gateway: those of docs/clients.md, and one of the REST interface. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { expect, it } from 'vitest';
+import { rest } from '../support/gateway.ts';
 import { addPassedSessions } from '../support/passedSessions.ts';
+import { gatewayWith } from '../support/setUp.ts';
 import { activation, templatesQuery } from './generated/docs/app/src/operations.ts';
 import { codeOf, createRequests, readSessions } from './generated/docs/app/src/request.ts';
 import { devicesQuery } from './generated/docs/tada/src/devices.ts';
 import type { DttDeviceQuery } from './generated/rest/graphql.ts';
 import { activateNewest, createRestClient } from './rest.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let client: ReturnType<typeof createRequests>;
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-  client = createRequests(`${gateway.url}/graphql`, alice.token);
-});
-afterAll(() => gateway?.close());
+const { gateway, alice } = await gatewayWith(['alice']);
+const client = createRequests(`${gateway.url}/graphql`, alice.token);
 
 it('graphql-request reads all pages of a filtered and sorted list', async () => {
   const passed = await addPassedSessions(gateway.database.client, alice);

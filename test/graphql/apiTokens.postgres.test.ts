@@ -1,21 +1,18 @@
 /** The account's own tokens in GraphQL: what each token sees of them, and how they are created and revoked. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken, rotateToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
-import { graphqlOnce, openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, openBeside, openTestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
+import { gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
-let gateway: TestGateway;
 let names = 0;
-beforeAll(async () => {
-  gateway = await openTestGateway();
-});
+const { gateway } = await gatewayWith([]);
 afterEach(closeSockets);
-afterAll(() => gateway?.close());
 
 /** An account whose first token has only the usual scopes, with another token that may manage them. */
 async function open(): Promise<Account & { manager: string; managerId: number }> {

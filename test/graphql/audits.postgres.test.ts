@@ -1,18 +1,10 @@
 /** The audits of graphql-http, which check a server against the specification of GraphQL over HTTP. */
 
 import { type Audit, serverAudits } from 'graphql-http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-});
-afterAll(() => gateway?.close());
+const { gateway, alice } = await gatewayWith(['alice']);
 
 const audits = serverAudits({
   url: () => `${gateway.url}/graphql`,

@@ -4,7 +4,7 @@
  */
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { executions } from '../../src/schema/compile.ts';
+import { executions } from '../../src/schema/operation.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { hasTools } from '../support/settings.ts';

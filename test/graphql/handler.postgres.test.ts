@@ -1,28 +1,13 @@
 /** Requests to the GraphQL API: which methods, media types and parameters it accepts, and what it responds where it cannot fulfil them. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { executions } from '../../src/schema/compile.ts';
-import { type Account, addToken, createAccount } from '../support/accounts.ts';
+import { describe, expect, it } from 'vitest';
+import { executions } from '../../src/schema/operation.ts';
+import { addToken } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import {
-  graphqlOnce,
-  graphqlOnEveryPath,
-  openBeside,
-  openTestGateway,
-  rest,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { graphqlOnce, graphqlOnEveryPath, openBeside, openTestGateway, rest } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-  bob = await createAccount(gateway.database.client, 'bob');
-});
-afterAll(() => gateway?.close());
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
 
 const get = (parameters: Record<string, string>, headers: Record<string, string> = {}) =>
   fetch(`${gateway.url}/graphql?${new URLSearchParams(parameters)}`, {

@@ -3,7 +3,6 @@
 import { executeSync, getIntrospectionQuery, parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
 import { messagesOf, preparing } from '../support/execution.ts';
 import {
   graphqlOnce,
@@ -12,15 +11,9 @@ import {
   openTestGateway,
   type TestGateway,
 } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-});
-afterAll(() => gateway?.close());
+const { gateway, alice } = await gatewayWith(['alice']);
 
 const many = (count: number, item: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => item(index)).join(' ');

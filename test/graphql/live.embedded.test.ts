@@ -1,24 +1,19 @@
 /** Every query is also a subscription, and equal subscriptions of a viewer share each result. */
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { statementSpans } from '../../src/channels.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
-import { graphqlOnce, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, postJson } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
 const open: Events[] = [];
 
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  const { client } = gateway.database;
-  [alice, bob] = [await createAccount(client, 'alice'), await createAccount(client, 'bob')];
-  for (const { userId, dttTemplates } of [alice, bob])
-    await client.user.update({ where: { id: userId }, data: { activeTemplateId: dttTemplates[0] } });
-});
-afterAll(() => gateway?.close());
+const { gateway, bob } = await gatewayWith(['bob']);
+const { client } = gateway.database;
+let alice = await createAccount(client, 'alice');
+for (const { userId, dttTemplates } of [alice, bob])
+  await client.user.update({ where: { id: userId }, data: { activeTemplateId: dttTemplates[0] } });
 afterEach(() => {
   for (const events of open.splice(0)) events.leave();
 });

@@ -1,29 +1,22 @@
 /** The root fields, and the links from one record to another in both directions. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { listedTypes, recordTypes } from '../../src/database/models.ts';
 import { type Account, createAccount, everyType, fieldOf, recordsOf } from '../support/accounts.ts';
-import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnEveryPath } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let newcomer: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  const { client } = gateway.database;
-  alice = await createAccount(client, 'alice');
-  await client.user.update({
-    where: { id: alice.userId },
-    data: { activeTemplateId: alice.dttTemplates[1], scheduleType: 'weekly' },
-  });
-  newcomer = await createAccount(client, 'newcomer');
-  // Without sessions, the newcomer has no latest or active ones.
-  const { userId: ownerId } = newcomer;
-  await client.dttSession.deleteMany({ where: { ownerId } });
-  await client.lockSession.deleteMany({ where: { ownerId } });
+const { gateway, alice } = await gatewayWith(['alice']);
+const { client } = gateway.database;
+await client.user.update({
+  where: { id: alice.userId },
+  data: { activeTemplateId: alice.dttTemplates[1], scheduleType: 'weekly' },
 });
-afterAll(() => gateway?.close());
+const newcomer = await createAccount(client, 'newcomer');
+// Without sessions, the newcomer has no latest or active ones.
+const { userId: ownerId } = newcomer;
+await client.dttSession.deleteMany({ where: { ownerId } });
+await client.lockSession.deleteMany({ where: { ownerId } });
 
 async function ask(query: string, account = alice) {
   const { status, data, errors } = await graphqlOnEveryPath(gateway, account.token, query);

@@ -1,20 +1,11 @@
 /** Statistics as clients request them: what the viewer may see, errors of a request, and its complexity. */
 
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { graphqlOnce, graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { graphqlOnce, graphqlOnEveryPath } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-  bob = await createAccount(gateway.database.client, 'bob');
-});
-afterAll(() => gateway?.close());
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
 
 const ask = async (query: string, variables?: Record<string, unknown>) => {
   const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);

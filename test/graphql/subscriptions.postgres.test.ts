@@ -8,35 +8,23 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from 'graphql-sse';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { timeouts } from '../../src/http/connections.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, type SubscribeOptions, subscribe } from '../support/events.ts';
-import {
-  openBeside,
-  openTestGateway,
-  postJson,
-  type TestDatabase,
-  type TestGateway,
-  withClient,
-} from '../support/gateway.ts';
+import { openBeside, openTestGateway, postJson, type TestGateway, withClient } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
-let database: TestDatabase;
-let gateway: TestGateway;
 let alice: Account;
 let names = 0;
 const open: Events[] = [];
 /** Aborted after each test, so that its streams end. */
 let left = new AbortController();
 
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  database = gateway.database;
-});
-afterAll(() => gateway?.close());
+const { gateway, database } = await gatewayWith([]);
 beforeEach(async () => {
   names++;
   alice = await createAccount(database.client, `alice-${names}`);

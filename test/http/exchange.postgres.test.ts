@@ -4,13 +4,10 @@ import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { isAmbiguous } from '../../src/http/request.ts';
-import { createAccount } from '../support/accounts.ts';
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
-import { openTestGateway } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-const gateway = await openTestGateway(undefined, { logLevel: 'info' });
-const alice = await createAccount(gateway.database.client, 'alice');
-afterAll(() => gateway.close());
+const { gateway, alice } = await gatewayWith(['alice'], { logLevel: 'info' });
 
 const usableId = /^[\w.-]{1,64}$/;
 

@@ -1,17 +1,15 @@
 /** Hostile HTTP over raw sockets: always a well-formed 4xx in the right envelope, and no connection left open. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { messages } from '../../src/errors.ts';
-import { createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, rest } from '../support/gateway.ts';
 import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
 const timeouts = { head: 1_000, request: 1_500, silence: 5_000, idle: 5_000, closing: 300 };
 
-const gateway = await openTestGateway(undefined, { timeouts });
-const alice = await createAccount(gateway.database.client, 'alice');
-afterAll(() => gateway.close());
+const { gateway, alice } = await gatewayWith(['alice'], { timeouts });
 
 let logged: number;
 beforeEach(() => {

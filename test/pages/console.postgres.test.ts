@@ -4,8 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, extname, join } from 'node:path';
-import { afterAll, expect, it, onTestFinished } from 'vitest';
-import { openTestDatabase, openTestGateway } from '../support/gateway.ts';
+import { expect, it, onTestFinished } from 'vitest';
+import { openTestGateway } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
 const folder = new URL('../../dist/console/', import.meta.url);
 const assets = readdirSync(new URL('assets/', folder));
@@ -17,8 +18,7 @@ const types = new Map([
   ['.svg', 'image/svg+xml'],
 ]);
 
-const gateway = await openTestGateway(await openTestDatabase(), { demoToken: 'dvt_x-Y_1' });
-afterAll(() => gateway.close());
+const { gateway } = await gatewayWith([], { demoToken: 'dvt_x-Y_1' });
 
 const ask = (path: string, options?: RequestInit) => fetch(gateway.url + path, options);
 

@@ -1,12 +1,11 @@
 /** The reference of the REST interface, as it is sent to a browser. */
 
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
-import { openTestDatabase, openTestGateway } from '../support/gateway.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-const gateway = await openTestGateway(await openTestDatabase(), { demoToken: 'dvt_x-Y_1' });
-afterAll(() => gateway.close());
+const { gateway } = await gatewayWith([], { demoToken: 'dvt_x-Y_1' });
 
 const ask = (path: string, options?: RequestInit) => fetch(gateway.url + path, options);
 

@@ -1,10 +1,9 @@
 /** Errors at the paths of pages: HTML for browsers, and text for programs. */
 
-import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
-import { openTestDatabase, openTestGateway } from '../support/gateway.ts';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { gatewayWith } from '../support/setUp.ts';
 
-const gateway = await openTestGateway(await openTestDatabase());
-afterAll(() => gateway.close());
+const { gateway } = await gatewayWith([]);
 
 const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 

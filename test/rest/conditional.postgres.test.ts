@@ -3,21 +3,12 @@
 import { once } from 'node:events';
 import { get, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { graphqlOnce, openTestGateway, postJson, type TestGateway } from '../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { graphqlOnce, postJson } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 import { noteStatements } from '../support/statements.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-  bob = await createAccount(gateway.database.client, 'bob');
-});
-afterAll(() => gateway?.close());
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
 
 const statements = noteStatements();
 

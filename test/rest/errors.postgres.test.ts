@@ -1,31 +1,15 @@
 /** Every error of the REST API (docs/rest.md#errors). */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Sql } from '../../src/database/reader/sql.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { executions } from '../../src/schema/compile.ts';
 import { createContext } from '../../src/schema/context.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import {
-  graphqlOnce,
-  openBeside,
-  openTestGateway,
-  postJson,
-  rest,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { executions } from '../../src/schema/operation.ts';
+import { graphqlOnce, openBeside, openTestGateway, postJson, rest } from '../support/gateway.ts';
 import { idsOf, listOf, pathsFor, recordOf, withId } from '../support/restResponses.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-  bob = await createAccount(gateway.database.client, 'bob');
-});
-afterAll(() => gateway?.close());
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
 
 const ask = (path: string, options?: RequestInit) => rest(gateway, alice.token, path, options);
 const errorBody = (error: string) => ({ ok: false, error });

@@ -4,30 +4,23 @@
  */
 
 import { parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { type Account, addToken, createAccount } from '../support/accounts.ts';
-import { openTestGateway, postJson, rest, type TestGateway } from '../support/gateway.ts';
+import { postJson, rest } from '../support/gateway.ts';
 import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from '../support/restResponses.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-/** A user with a token but without records. */
-let newcomer: { id: number; token: string };
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  const { client } = gateway.database;
-  alice = await createAccount(client, 'alice');
-  await client.user.update({
-    where: { id: alice.userId },
-    data: { activeTemplateId: alice.dttTemplates[1] },
-  });
-  newcomer = await createUser(client, 'newcomer');
+const { gateway, alice } = await gatewayWith(['alice']);
+const { client } = gateway.database;
+await client.user.update({
+  where: { id: alice.userId },
+  data: { activeTemplateId: alice.dttTemplates[1] },
 });
-afterAll(() => gateway?.close());
+/** A user with a token but without records. */
+const newcomer = await createUser(client, 'newcomer');
 
 interface Case {
   readonly path: string;

@@ -1,34 +1,29 @@
 /** Which fields of a response may be null or left out (docs/rest.md#values), by a user whose records have no more than they must. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import { openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { rest } from '../support/gateway.ts';
 import { type JsonRecord, listOf, recordOf } from '../support/restResponses.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let token: string;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  const { pool } = gateway.database;
-  // Every row has the id 1, and no column that could have been left out.
-  await pool.query(`
-    INSERT INTO "User" (username, "subscriptionTier") VALUES ('bare', 'ultra');
-    INSERT INTO "DttDevice" ("bubbleId", "ownerId") VALUES ('a', 1);
-    INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow") VALUES ('a', 1, 'a', 50, 10);
-    INSERT INTO "DttTemplateSegment" ("templateId", position, type, duration) VALUES (1, 0, 'warmup', 60);
-    UPDATE "User" SET "activeTemplateId" = 1;
-    INSERT INTO "DttSession" ("bubbleId", "ownerId", "trainerId") VALUES ('a', 1, 1);
-    INSERT INTO "TrainerSegment" ("sessionId", type, "order") VALUES (1, 'freeform', 0);
-    INSERT INTO "LkbxDevice" ("bubbleId", "ownerId") VALUES ('a', 1);
-    INSERT INTO "LockTemplate" ("ownerId", name, duration) VALUES (1, 'a', 60);
-    INSERT INTO "LockSession" ("bubbleId", "publicId", "ownerId", "lockState", duration, "isActive", "templateId")
-      VALUES ('a', 'a', 1, 'locked', 60, true, 1);
-    INSERT INTO "LockSegment" ("sessionId", type, "isLocked") VALUES (1, 'start', true);
-    INSERT INTO "OssmDevice" ("bubbleId", "ownerId", chip) VALUES ('a', 1, 'ESP32')`);
-  ({ token } = await createToken(pool, 'bare', 'test'));
-});
-afterAll(() => gateway?.close());
+const { gateway } = await gatewayWith([]);
+const { pool } = gateway.database;
+// Every row has the id 1, and no column that could have been left out.
+await pool.query(`
+  INSERT INTO "User" (username, "subscriptionTier") VALUES ('bare', 'ultra');
+  INSERT INTO "DttDevice" ("bubbleId", "ownerId") VALUES ('a', 1);
+  INSERT INTO "DttTemplate" ("bubbleId", "ownerId", name, "targetDepth", "targetWindow") VALUES ('a', 1, 'a', 50, 10);
+  INSERT INTO "DttTemplateSegment" ("templateId", position, type, duration) VALUES (1, 0, 'warmup', 60);
+  UPDATE "User" SET "activeTemplateId" = 1;
+  INSERT INTO "DttSession" ("bubbleId", "ownerId", "trainerId") VALUES ('a', 1, 1);
+  INSERT INTO "TrainerSegment" ("sessionId", type, "order") VALUES (1, 'freeform', 0);
+  INSERT INTO "LkbxDevice" ("bubbleId", "ownerId") VALUES ('a', 1);
+  INSERT INTO "LockTemplate" ("ownerId", name, duration) VALUES (1, 'a', 60);
+  INSERT INTO "LockSession" ("bubbleId", "publicId", "ownerId", "lockState", duration, "isActive", "templateId")
+    VALUES ('a', 'a', 1, 'locked', 60, true, 1);
+  INSERT INTO "LockSegment" ("sessionId", type, "isLocked") VALUES (1, 'start', true);
+  INSERT INTO "OssmDevice" ("bubbleId", "ownerId", chip) VALUES ('a', 1, 'ESP32')`);
+const { token } = await createToken(pool, 'bare', 'test');
 
 const ask = (path: string) => rest(gateway, token, path);
 

@@ -1,16 +1,14 @@
 /** The one write of the API: activating a template (docs/rest.md#activation). */
 
 import { setTimeout } from 'node:timers/promises';
-import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ScheduleType } from '../../src/database/generated/prisma/client.ts';
-import { createAccount, importTemplate } from '../support/accounts.ts';
-import { graphqlOnce, graphqlOnEveryPath, openTestGateway, postJson, rest } from '../support/gateway.ts';
+import { importTemplate } from '../support/accounts.ts';
+import { graphqlOnce, graphqlOnEveryPath, postJson, rest } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-const gateway = await openTestGateway();
-const alice = await createAccount(gateway.database.client, 'alice');
-const bob = await createAccount(gateway.database.client, 'bob');
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
 await importTemplate(gateway.database.client, alice, bob.dttTemplates[0]);
-afterAll(() => gateway.close());
 
 beforeEach(() => setSchedule('auto', null));
 

@@ -13,13 +13,11 @@ import { clientErrorOf } from '../../src/errors.ts';
 import { type BuilderTypes, builderOptions } from '../../src/schema/builder.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { withConventionalFields } from '../../src/schema/conventional.ts';
-import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { type Account, importTemplate } from '../support/accounts.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
+const { database, alice, bob } = await databaseWith('alice', 'bob');
 const { client } = database;
-const alice = await createAccount(client, 'alice');
-const bob = await createAccount(client, 'bob');
 await importTemplate(client, alice, bob.dttTemplates[0]);
 // Bob has more of everything, and a session of alice's is of his template.
 const ownerId = bob.userId;
@@ -35,7 +33,6 @@ await client.dttSession.update({
   data: { templateId: bob.dttTemplates[0] },
 });
 await client.user.update({ where: { id: ownerId }, data: { activeTemplateId: bob.dttTemplates[0] } });
-afterAll(() => database.close());
 
 /** Relations that Prisma cannot restrict, and what their errors say. */
 const refused: readonly [model: VisibleModel, name: string, says: string][] = [
@@ -259,7 +256,7 @@ describe('in the schema of the gateway', () => {
     builder.prismaObjectField('User', 'tokens', (t) => t.relation('tokens', { nullable: true }));
     builder.prismaObjectField('DttTemplate', 'users', (t) => t.relationCount('libraryEntries'));
     const { schema } = await import('../../src/schema/schema.ts');
-    const { prepare } = await import('../../src/schema/compile.ts');
+    const { prepare } = await import('../../src/schema/operation.ts');
     const { createSql } = await import('../../src/database/reader/sql.ts');
     const sql = createSql(database.pool);
     return async (query: string) => {

@@ -1,13 +1,13 @@
 /** Times outside of the range of the response format: they are shown as the nearest time in it, and hide no record. */
 
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { getDatamodel } from '../../src/database/generated/pothos.ts';
 import { listedTypes } from '../../src/database/models.ts';
 import { createAccount } from '../support/accounts.ts';
-import { graphqlOnEveryPath, openTestGateway } from '../support/gateway.ts';
+import { graphqlOnEveryPath } from '../support/gateway.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-const gateway = await openTestGateway();
-afterAll(() => gateway.close());
+const { gateway } = await gatewayWith([]);
 
 const first = '0001-01-01T00:00:00.000Z';
 const last = '9999-12-31T23:59:59.999Z';

@@ -1,19 +1,16 @@
 import cluster, { type Worker } from 'node:cluster';
 import { EventEmitter } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startWorkers } from '../../src/server/cluster.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
-import { createAccount } from '../support/accounts.ts';
-import { openTestDatabase } from '../support/gateway.ts';
 import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
+import { databaseWith } from '../support/setUp.ts';
 
 const timeouts = { timeout: 30_000, interval: 50 };
 
-const database = await openTestDatabase();
-const alice = await createAccount(database.client, 'alice');
+const { database, alice } = await databaseWith('alice');
 afterEach(endProcesses);
-afterAll(() => database.close());
 
 /** Sends a request on a connection of its own, since connections are distributed among the workers. */
 async function ask({ url }: Pick<ServedGateway, 'url'>, path: string, init: RequestInit = {}) {

@@ -5,27 +5,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
-import { createAccount } from '../support/accounts.ts';
 import {
   graphqlOnce,
   needsEngine,
   openBeside,
-  openTestDatabase,
   openTestGateway,
   postJson,
   rest,
   type TestGateway,
   withClient,
 } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
 let holder: pg.Client | undefined;
 
-const database = await openTestDatabase();
-const alice = await createAccount(database.client, 'alice');
-const bob = await createAccount(database.client, 'bob');
+const { database, alice, bob } = await databaseWith('alice', 'bob');
 afterEach(() => release());
-afterAll(() => database.close());
 
 /** Has all statements of a kind wait: for a lock, or on the embedded engine for their turn. */
 async function hold(sql: string): Promise<void> {

@@ -5,13 +5,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
-import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLogger, describeError } from '../../src/telemetry/log.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
+const { database } = await databaseWith();
 await database.client.user.create({ data: { id: 1_000, username: 'secret' } });
-afterAll(() => database.close());
 
 const failureOf = (work: Promise<unknown>): Promise<unknown> =>
   work.then(

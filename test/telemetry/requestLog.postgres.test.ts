@@ -1,14 +1,15 @@
 /** The log lines of requests and of their statements, by the log level. */
 
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLogger, logStatements } from '../../src/telemetry/log.ts';
-import { createAccount } from '../support/accounts.ts';
-import { graphqlOnce, openTestDatabase, openTestGateway, rest } from '../support/gateway.ts';
+import { graphqlOnce, openTestGateway, rest } from '../support/gateway.ts';
 import { settings } from '../support/settings.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-const { token } = await createAccount(database.client, 'alice');
-afterAll(() => database.close());
+const {
+  database,
+  alice: { token },
+} = await databaseWith('alice');
 
 async function open(level: string) {
   const lines: string[] = [];

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
-import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
 import {
   assertOwn,
   engineFolder,
@@ -86,15 +86,6 @@ export async function openEmbedded(dataDir: string, packed?: string) {
       await lock.release();
     },
   };
-}
-
-/** Opens the database of the folder, and closes it again. Returns why a gateway cannot open it; undefined if it can. */
-export function tryToOpen(dataDir: string): Promise<Diagnosis | undefined> {
-  const advice = 'Correct that, restore a copy, or set DATA_DIR to another folder.';
-  return openEmbedded(dataDir).then(
-    ({ close }) => close().then(() => undefined),
-    (error) => ({ says: errorText(error), advice }),
-  );
 }
 
 /** Whether there is a database in the folder, open or not. */

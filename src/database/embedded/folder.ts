@@ -7,7 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { lstatSync, statSync } from 'node:fs';
-import { chmod, link, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
+import { chmod, link, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
@@ -52,13 +52,6 @@ export async function makeFolder(path: string): Promise<void> {
 }
 
 const exists = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-
-/** Tries whether the folder can be made and written to, and leaves nothing behind. */
-export async function tryFolder(folder: string): Promise<void> {
-  let nearest = folder;
-  while (!exists(nearest) && dirname(nearest) !== nearest) nearest = dirname(nearest);
-  await rmdir(await mkdtemp(join(nearest, '.dovetail-')));
-}
 
 export type FolderLock = Awaited<ReturnType<typeof lockFolder>>;
 

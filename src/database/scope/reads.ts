@@ -19,7 +19,7 @@ export interface Cursor {
 /** What the arguments of one operation are restricted for. */
 interface Scope {
   readonly viewer: ViewerRef;
-  readonly isMirror: boolean;
+  readonly mayLackDetails: boolean;
   /** The cursors that were found, which remain to be checked. */
   readonly cursors: Cursor[];
 }
@@ -38,8 +38,8 @@ export function listOf(
   condition: object = conditionOf(model, scope.viewer),
 ): Record<string, unknown> {
   const { where, orderBy, cursor, select, include, ...others } = args;
-  if (scope.isMirror && isDetail(model))
-    refuse(`A mirror may not have each ${model} yet, and only fields of src/schema/fields.ts wait for them`);
+  if (scope.mayLackDetails && isDetail(model))
+    refuse(`Each ${model} may come after its record, and only fields of src/schema/fields.ts wait for them`);
   for (const name of Object.keys(others))
     if (!plain.includes(name)) refuse(`${name} is not restricted to the viewer`);
   const list: Record<string, unknown> = {

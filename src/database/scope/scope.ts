@@ -21,8 +21,8 @@ export type ScopedClient = Delegates & {
   ): Promise<Result>;
 };
 
-/** @param isMirror whether details of records may be missing. */
-export function scopedTo(client: PrismaClient, viewer: ViewerRef, isMirror = false): ScopedClient {
+/** @param mayLackDetails whether details may come after their records. */
+export function scopedTo(client: PrismaClient, viewer: ViewerRef, mayLackDetails = false): ScopedClient {
   const scoped = client.$extends({
     query: {
       async $allOperations({ model, operation, args, query, ...others }) {
@@ -30,7 +30,7 @@ export function scopedTo(client: PrismaClient, viewer: ViewerRef, isMirror = fal
         const cursors: Cursor[] = [];
         // Prisma names its own models.
         const restricted = argumentsOf(
-          { viewer, isMirror, cursors },
+          { viewer, mayLackDetails, cursors },
           model as ModelName,
           operation,
           args as Args,
@@ -47,7 +47,7 @@ export function scopedTo(client: PrismaClient, viewer: ViewerRef, isMirror = fal
   return scoped as unknown as ScopedClient;
 }
 
-/** Prisma passes it to extensions such as that for read replicas, though its types leave it out. */
+/** Prisma passes it to extensions, though its types leave it out. */
 const isInTransaction = (given: object): boolean =>
   (given as { __internalParams?: { transaction?: unknown } }).__internalParams?.transaction !== undefined;
 
@@ -99,4 +99,4 @@ function argumentsOf(
 
 /** Throws for what a type or a field selects, unless it depends on arguments, what each query would throw. */
 export const checkSelection = (model: ModelName, selected: Args): void =>
-  void fieldsOf({ viewer: { id: 0 }, isMirror: false, cursors: [] }, model, selected);
+  void fieldsOf({ viewer: { id: 0 }, mayLackDetails: false, cursors: [] }, model, selected);

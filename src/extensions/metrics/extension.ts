@@ -1,10 +1,9 @@
 /** Metrics for Prometheus, on a port of their own. */
 
 import cluster from 'node:cluster';
-import { findPort } from '../../cli/doctor/port.ts';
 import { integer, setting } from '../../config/setting.ts';
 import type { Extension } from '../../extensionPoints.ts';
-import { checkPort } from '../../http/port.ts';
+import { checkPort, describePort } from '../../http/port.ts';
 
 const settings = {
   METRICS_PORT: setting(
@@ -21,7 +20,7 @@ export const metrics: Extension<typeof settings> = {
     port && port === PORT ? [`METRICS_PORT is ${port}, as PORT is, but takes a port of its own.`] : [],
 
   checks: ({ HOST, METRICS_PORT: port }) =>
-    port === undefined ? [] : [['metrics port', () => findPort(HOST, 'METRICS_PORT', port)]],
+    port === undefined ? [] : [['metrics port', () => describePort(HOST, 'METRICS_PORT', port)]],
 
   async beforeStart({ HOST, METRICS_PORT: port }) {
     if (port) await checkPort(HOST, 'METRICS_PORT', port);

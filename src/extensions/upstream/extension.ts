@@ -16,7 +16,7 @@ export const upstream: Extension<typeof settings> = {
     note: 'This is a mirror, whose accounts come from the upstream.',
     arrival: [': an account comes to a mirror with its first request, or by', 'sync'],
   },
-  commands: [syncCommand, forgetCommand],
+  commands: () => [syncCommand, forgetCommand],
 
   checks: ({ UPSTREAM_URL: base, UPSTREAM_TOKEN: token }) =>
     base === undefined

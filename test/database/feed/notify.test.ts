@@ -6,7 +6,6 @@ import { createToken, revokeToken, rotateToken } from '../../../src/auth/tokens.
 import { type Change, keepListening } from '../../../src/database/feed/changeFeed.ts';
 import { listenToServer } from '../../../src/database/feed/notify.ts';
 import { announcedTables } from '../../../src/database/models.ts';
-import { findSilentTriggers } from '../../../src/database/rights.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
 import { needsEngine, openTestDatabase } from '../../support/gateway.ts';
 import { openTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
@@ -186,36 +185,6 @@ describe('every table', () => {
       [unseen],
     );
     expect(rows.map(({ table }) => table).sort()).toEqual(announcedTables.toSorted());
-  });
-
-  it.each([
-    ['disabled', 'DISABLE TRIGGER USER'],
-    // The state of a new trigger, which sessions that replicate skip.
-    ['sometimes', 'ENABLE TRIGGER USER'],
-    ['missing', undefined],
-  ])('is reported with each of its triggers that is %s (%s)', async (state, change) => {
-    const client = await database.pool.connect();
-    try {
-      expect(await findSilentTriggers(client)).toEqual([]);
-      const { rows } = await client.query<{ table: string; trigger: string }>(
-        `SELECT relname AS table, tgname AS trigger FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-         WHERE tgname LIKE 'announce\\_%' OR tgname = 'await_writers'`,
-      );
-      expect(rows.length).toBeGreaterThan(50);
-      await client.query('BEGIN');
-      for (const { table, trigger } of rows)
-        await client.query(
-          change ? `ALTER TABLE "${table}" ${change}` : `DROP TRIGGER ${trigger} ON "${table}"`,
-        );
-      const found = (await findSilentTriggers(client)).filter(({ does }) => does === 'announce');
-      await client.query('ROLLBACK');
-      const byName = (one: { table: string; trigger: string }) => `${one.table} ${one.trigger}`;
-      expect(new Set(found.map(byName))).toEqual(new Set(rows.map(byName)));
-      expect(found).toHaveLength(rows.length);
-      expect(new Set(found.map((each) => each.state))).toEqual(new Set([state]));
-    } finally {
-      client.release();
-    }
   });
 });
 

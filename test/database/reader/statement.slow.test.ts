@@ -6,13 +6,14 @@
 
 import fc from 'fast-check';
 import pg from 'pg';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { getDatamodel } from '../../../src/database/generated/pothos.ts';
 import * as enums from '../../../src/database/generated/prisma/enums.ts';
 import { type ModelName, Slot } from '../../../src/database/models.ts';
 import { createSql } from '../../../src/database/reader/sql.ts';
 import { type SelectQuery, selectStatement } from '../../../src/database/reader/statement.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+import type { TestDatabase } from '../../support/gateway.ts';
+import { databaseWith } from '../../support/setUp.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
@@ -148,9 +149,8 @@ async function fill({ pool }: TestDatabase): Promise<void> {
     UPDATE "User" SET "activeTemplateId" = (SELECT max(id) FROM "DttTemplate" WHERE id <= "User".id) WHERE id % 3 > 0`);
 }
 
-const database = await openTestDatabase();
+const { database } = await databaseWith();
 await fill(database);
-afterAll(() => database.close());
 
 /** Values to compare a column with, which are among those that rows have. */
 function valuesOf({ type }: Field): fc.Arbitrary<unknown> {

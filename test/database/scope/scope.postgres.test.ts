@@ -1,19 +1,16 @@
 /** Prisma's client for a viewer: what it reads, changes and refuses, where another account has rows of every kind beside theirs. */
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../../src/database/generated/prisma/client.ts';
 import { tables } from '../../../src/database/models.ts';
 import { scopedTo } from '../../../src/database/scope/scope.ts';
-import { createAccount, importTemplate } from '../../support/accounts.ts';
-import { openTestDatabase } from '../../support/gateway.ts';
+import { importTemplate } from '../../support/accounts.ts';
+import { databaseWith } from '../../support/setUp.ts';
 
-const database = await openTestDatabase();
-const alice = await createAccount(database.client, 'alice');
-const bob = await createAccount(database.client, 'bob');
+const { database, alice, bob } = await databaseWith('alice', 'bob');
 await importTemplate(database.client, alice, bob.dttTemplates[0]);
 /** The client of alice. By its types it takes less, so that nobody writes by mistake what it refuses. */
 const hers = scopedTo(database.client, { id: alice.userId }) as unknown as PrismaClient;
-afterAll(() => database.close());
 
 const shared = () => ({ id: bob.dttTemplates[0] });
 const ids = (rows: readonly { readonly id: number }[]) => rows.map(({ id }) => id).toSorted((a, b) => a - b);
@@ -245,7 +242,7 @@ describe('it changes rows of the viewer alone', () => {
 it('reads no details in a mirror, which may not have them yet', async () => {
   const mirror = scopedTo(database.client, { id: alice.userId }, true);
   expect(await mirror.dttSession.count()).toBeGreaterThan(0);
-  const message = 'A mirror may not have each TrainerSegment yet';
+  const message = 'Each TrainerSegment may come after its record';
   await expect(mirror.trainerSegment.count()).rejects.toThrow(message);
   await expect(mirror.dttSession.findMany({ include: { segments: true } })).rejects.toThrow(message);
 });

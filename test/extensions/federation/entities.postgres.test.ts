@@ -1,15 +1,13 @@
 /** The fields for a federation gateway: entities, which are the viewer's records by their keys, and the SDL of the subgraph. */
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { recordTypes } from '../../../src/database/models.ts';
 import { type Account, createAccount, everyType } from '../../support/accounts.ts';
 import { graphqlOnce, graphqlOnEveryPath, openBeside, openTestGateway } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 import { noteStatements } from '../../support/statements.ts';
 
-const gateway = await openTestGateway(undefined, { settings: { FEDERATION: 'on' } });
-const alice = await createAccount(gateway.database.client, 'alice');
-const bob = await createAccount(gateway.database.client, 'bob');
-afterAll(() => gateway.close());
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob'], { settings: { FEDERATION: 'on' } });
 
 const statements = noteStatements();
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { examine } from '../../../src/cli/doctor/checks.ts';
+import { readConfig as readConfigOf } from '../../../src/config/config.ts';
+import { metrics } from '../../../src/extensions/metrics/extension.ts';
 import { complaintAbout, readConfig } from '../../support/settings.ts';
 
 it('rejects METRICS_PORT with the value of PORT, unless any port will do', () => {
@@ -9,14 +10,7 @@ it('rejects METRICS_PORT with the value of PORT, unless any port will do', () =>
   expect(readConfig({ PORT: '0', METRICS_PORT: '0' })).toMatchObject({ PORT: 0, METRICS_PORT: 0 });
 });
 
-it('doctor finds an address of another machine for metrics', async () => {
-  const findings = await examine({
-    DATA_DIR: '/dev/null',
-    PORT: '0',
-    HOST: '192.0.2.1',
-    METRICS_PORT: '4001',
-  });
-  expect(findings).toContainEqual(
-    expect.objectContaining({ check: 'metrics port', says: expect.stringContaining('EADDRNOTAVAIL') }),
-  );
+it('checks that METRICS_PORT can be listened on', async () => {
+  const [check] = metrics.checks?.({ ...readConfigOf({ HOST: '192.0.2.1' }, []), METRICS_PORT: 4001 }) ?? [];
+  await expect(check?.[1]()).rejects.toThrow('METRICS_PORT 4001 cannot be listened on: listen EADDRNOTAVAIL');
 });

@@ -1,23 +1,20 @@
 /** What is open when its token expires: a WebSocket, event streams by POST and GET, and a multipart stream. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createToken, rotateToken } from '../../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
-import { graphqlOnce, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
+import { graphqlOnce, rest } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 import { closeSockets, connectSocket } from '../../support/sockets.ts';
 
-let gateway: TestGateway;
 let account: Account;
 let names = 0;
-beforeAll(async () => {
-  gateway = await openTestGateway();
-});
+const { gateway } = await gatewayWith([]);
 afterEach(() => {
   vi.restoreAllMocks();
   closeSockets();
 });
-afterAll(() => gateway?.close());
 
 const query = 'subscription { activeDttTemplate { databaseId } }';
 const expired = 'Unauthorized: the token has expired';

@@ -4,24 +4,17 @@ import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { CloseCode } from 'graphql-ws';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
-import { type Account, createAccount } from '../../support/accounts.ts';
-import { graphqlOnce, openTestGateway, postJson, type TestGateway } from '../../support/gateway.ts';
+import { graphqlOnce, postJson } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 import { closeSockets, connectSocket, openSocket, type RawSocket } from '../../support/sockets.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway(undefined, {
-    settings: { CORS_ORIGINS: 'https://app.example', MAX_SUBSCRIPTIONS: '100' },
-    logLevel: 'info',
-  });
-  alice = await createAccount(gateway.database.client, 'alice');
+const { gateway, alice } = await gatewayWith(['alice'], {
+  settings: { CORS_ORIGINS: 'https://app.example', MAX_SUBSCRIPTIONS: '100' },
+  logLevel: 'info',
 });
 afterEach(closeSockets);
-afterAll(() => gateway?.close());
 
 const connect = () => connectSocket(gateway, alice.token);
 const initOf = (token: string) => ({

@@ -1,17 +1,10 @@
 /** Cursors of filtered and sorted lists: each is valid only with the same filter and order. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Account, createAccount } from '../../support/accounts.ts';
-import { graphqlOnce, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { graphqlOnce } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  alice = await createAccount(gateway.database.client, 'alice');
-});
-afterAll(() => gateway?.close());
+const { gateway, alice } = await gatewayWith(['alice']);
 
 interface Asked {
   readonly where?: object;

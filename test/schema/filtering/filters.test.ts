@@ -1,30 +1,22 @@
 /** The meaning of `where` and `orderBy` where it may surprise. `oracle.test.ts` compares all with Prisma's client. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
-import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { importTemplate } from '../../support/accounts.ts';
+import { graphqlOnEveryPath } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  const { client } = gateway.database;
-  alice = await createAccount(client, 'alice');
-  bob = await createAccount(client, 'bob');
-  await importTemplate(client, alice, bob.dttTemplates[0]);
-  // Alice's newest session has a template of Bob's that she has not imported, her oldest has none.
-  await client.dttSession.update({
-    where: { id: alice.dttSessions[0] ?? 0 },
-    data: { templateId: bob.dttTemplates[1], name: null },
-  });
-  await client.user.update({
-    where: { id: alice.userId },
-    data: { activeTemplateId: bob.dttTemplates[0] },
-  });
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
+const { client } = gateway.database;
+await importTemplate(client, alice, bob.dttTemplates[0]);
+// Alice's newest session has a template of Bob's that she has not imported, her oldest has none.
+await client.dttSession.update({
+  where: { id: alice.dttSessions[0] ?? 0 },
+  data: { templateId: bob.dttTemplates[1], name: null },
 });
-afterAll(() => gateway?.close());
+await client.user.update({
+  where: { id: alice.userId },
+  data: { activeTemplateId: bob.dttTemplates[0] },
+});
 
 async function ask(list: string, type: string, args: { where: object }) {
   const { data, errors } = await graphqlOnEveryPath(

@@ -9,8 +9,8 @@ import fc from 'fast-check';
 import { parse } from 'graphql';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Viewer } from '../../../src/auth/viewer.ts';
-import { prepare } from '../../../src/schema/compile.ts';
 import { createContext } from '../../../src/schema/context.ts';
+import { prepare } from '../../../src/schema/operation.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);

@@ -2,11 +2,11 @@
 
 import fc from 'fast-check';
 import { execute, parse } from 'graphql';
-import { afterAll, expect, it } from 'vitest';
-import { prepare } from '../../../src/schema/compile.ts';
+import { expect, it } from 'vitest';
 import { createContext } from '../../../src/schema/context.ts';
+import { prepare } from '../../../src/schema/operation.ts';
 import { schema } from '../../../src/schema/schema.ts';
-import { openTestDatabase } from '../../support/gateway.ts';
+import { databaseWith } from '../../support/setUp.ts';
 
 const kinds = ['DttDevice', 'LkbxDevice', 'OssmDevice'] as const;
 type Kind = (typeof kinds)[number];
@@ -50,13 +50,12 @@ const cursorOf = ({ kind, time, id }: Place) =>
 
 let created = 0;
 
-const database = await openTestDatabase();
+const { database } = await databaseWith();
 const [own, another] = await Promise.all(
   ['own', 'other'].map((username) => database.client.user.create({ data: { username } })),
 );
 const viewer = { id: own?.id ?? 0, tokenId: 1, scope: 'activate' } as const;
 const other = another?.id ?? 0;
-afterAll(() => database.close());
 
 async function insert(kind: Kind, time: string | null, ownerId: number): Promise<Place> {
   const chip = kind === 'OssmDevice' ? ['chip', "'ESP32',"] : [];

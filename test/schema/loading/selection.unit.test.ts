@@ -1,8 +1,8 @@
 import { assertObjectType, graphql, parse } from 'graphql';
 import { describe, expect, it } from 'vitest';
 import { currentViewer, recordTypes } from '../../../src/database/models.ts';
-import { prepare } from '../../../src/schema/compile.ts';
 import type { Context } from '../../../src/schema/context.ts';
+import { prepare } from '../../../src/schema/operation.ts';
 import { needsOf } from '../../../src/schema/requirements.ts';
 import { schema } from '../../../src/schema/schema.ts';
 

@@ -6,11 +6,11 @@
 
 import fc from 'fast-check';
 import { execute, parse } from 'graphql';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createSql } from '../../../src/database/reader/sql.ts';
 import { createContext } from '../../../src/schema/context.ts';
 import { schema } from '../../../src/schema/schema.ts';
-import { openTestDatabase } from '../../support/gateway.ts';
+import { databaseWith } from '../../support/setUp.ts';
 import { type PlainQuery, type PlainSession, plainStatistics } from '../../support/statistics.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
@@ -33,9 +33,8 @@ const changes: readonly [timeZone: string, ...days: string[]][] = [
   ['UTC', '2026-01-01'],
 ];
 
-const database = await openTestDatabase();
+const { database } = await databaseWith();
 const sql = createSql(database.pool);
-afterAll(() => database.close());
 
 const mostly = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { freq: 4, nil: null });
 /** Binary fractions, whose sum is the same in any order. */

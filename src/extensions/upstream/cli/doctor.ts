@@ -1,9 +1,11 @@
-/** The check of the upstream, for `doctor`. */
+/** The check of the upstream. */
 
-import { timeout } from '../../../cli/doctor/finding.ts';
 import { errorText } from '../../../errors.ts';
 import type { Found } from '../../../extensionPoints.ts';
 import { createUpstream, Unauthorized } from '../client/upstream.ts';
+
+/** How long, in milliseconds, the check waits for the upstream. */
+const timeout = 5_000;
 
 /** Whether the upstream responds, and accepts the configured token. */
 export async function checkUpstream(base: string, token: string | undefined): Promise<Found> {

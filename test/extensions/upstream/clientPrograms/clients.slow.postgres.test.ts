@@ -3,10 +3,10 @@
  * unchanged, against a gateway in front of an identical stand-in. They must get the same responses, byte for byte.
  */
 
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { type Gateway, openGateway } from '../../../../src/server/gateway.ts';
-import { openTestDatabase } from '../../../support/gateway.ts';
 import { readConfig } from '../../../support/settings.ts';
+import { databaseWith } from '../../../support/setUp.ts';
 import { createStandIn, type StandIn } from '../support/standIn/standIn.ts';
 import { type Client, createClient, type RecordedResponse } from './client.ts';
 import { createHomeAutomation } from './homeAutomation.ts';
@@ -35,10 +35,8 @@ const clients: Readonly<Record<string, (client: Client) => Promise<void>>> = {
 
 let standIns: StandIn[] = [];
 let gateway: Gateway | undefined;
-
 /** It stays empty: REST alone never reads an account. */
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 afterEach(async () => {
   await gateway?.close();
   gateway = undefined;

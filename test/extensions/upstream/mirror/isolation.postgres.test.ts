@@ -4,9 +4,9 @@
  */
 
 import fc from 'fast-check';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import { openTestDatabase } from '../../../support/gateway.ts';
+import { databaseWith } from '../../../support/setUp.ts';
 import {
   addUser,
   createMemoryUpstream,
@@ -15,8 +15,7 @@ import {
   upstreamOf,
 } from '../support/memoryUpstream.ts';
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 
 const accounts = [1, 2, 3] as const;
 const names = ['amy', 'AMY', 'bea', 'Cat', 'dan'];

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { inTransaction, type Transaction } from '../../../../src/database/transaction.ts';
 import { createSignal } from '../../../../src/database/waiting.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
@@ -20,7 +20,7 @@ import {
   storeRead,
 } from '../../../../src/extensions/upstream/mirror/storedFreshness.ts';
 import { type AccountRuns, createRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import { openTestDatabase } from '../../../support/gateway.ts';
+import { databaseWith } from '../../../support/setUp.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 
 /** How many sessions there are: more than a run writes at once. */
@@ -36,8 +36,7 @@ let runs: AccountRuns;
 /** The response or the error for a path in place of the upstream's own; undefined leaves that. */
 let instead: (path: string, own: unknown) => unknown;
 
-const database = await openTestDatabase();
-afterAll(() => database.close());
+const { database } = await databaseWith();
 beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
   memoryUpstream = createMemoryUpstream();

@@ -1,19 +1,18 @@
 /** A mirror of several accounts: each sees what it lists itself, whatever the others list. */
 
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { forgetAccount } from '../../../../src/extensions/upstream/mirror/forget.ts';
 import { sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import { openTestDatabase } from '../../../support/gateway.ts';
+import { databaseWith } from '../../../support/setUp.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 
 let memoryUpstream: MemoryUpstream;
-const database = await openTestDatabase();
+const { database } = await databaseWith();
 beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
   memoryUpstream = createMemoryUpstream();
   for (const id of [1, 2, 3]) addUser(memoryUpstream, id);
 });
-afterAll(() => database.close());
 
 async function pull(...ids: number[]) {
   for (const id of ids) {

@@ -1,19 +1,18 @@
 /** Which version of a record a run stores if the upstream goes back to an older one, or its list differs from the record. */
 
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import { openTestDatabase } from '../../../support/gateway.ts';
+import { databaseWith } from '../../../support/setUp.ts';
 import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 
 let memoryUpstream: MemoryUpstream;
-const database = await openTestDatabase();
+const { database } = await databaseWith();
 beforeEach(async () => {
   await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
   memoryUpstream = createMemoryUpstream();
   for (const id of [1, 2]) addUser(memoryUpstream, id);
   memoryUpstream.dttTemplates.set(7, { ownerId: 1, version: 5 });
 });
-afterAll(() => database.close());
 
 /** @param meanwhile is called after the upstream has responded, and before the run gets the response. */
 async function pull(

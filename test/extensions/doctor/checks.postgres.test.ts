@@ -1,20 +1,18 @@
 /** The findings of the doctor about a database server. */
 
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { examine } from '../../../src/cli/doctor/checks.ts';
-import type { Finding } from '../../../src/cli/doctor/finding.ts';
+import pg from 'pg';
+import { expect, it, onTestFinished } from 'vitest';
 import { findServer } from '../../../src/database/connection.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { SetupError, withoutPassword } from '../../../src/errors.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
+import type { Finding } from '../../../src/extensions/doctor/finding.ts';
+import { findSilentTriggers } from '../../../src/extensions/doctor/rights.ts';
 import { settings } from '../../support/settings.ts';
+import { databaseWith } from '../../support/setUp.ts';
+import { examine, problemsWith } from './findings.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await openTestDatabase();
-});
-afterAll(() => database?.close());
+const { database } = await databaseWith();
 
 const urlOf = ({ name = '', user = '', options = '' } = {}) => {
   const url = new URL(database.pool.options.connectionString ?? '');
@@ -24,10 +22,7 @@ const urlOf = ({ name = '', user = '', options = '' } = {}) => {
   return url.href;
 };
 const examineAt = (DATABASE_URL: string, others = {}) => examine({ DATABASE_URL, PORT: '0', ...others });
-const problemsAt = async (url: string, others = {}) =>
-  (await examineAt(url, others))
-    .filter(({ state }) => state === 'problem')
-    .map(({ state, ...found }) => found);
+const problemsAt = (DATABASE_URL: string, others = {}) => problemsWith({ DATABASE_URL, ...others });
 const saysOf = (findings: readonly Finding[], check: string) =>
   findings.find((each) => each.check === check)?.says;
 const run = (statement: string) => database.pool.query(statement);
@@ -123,6 +118,40 @@ it('has the same message about a search_path without a schema that the role may 
       new SetupError(`DATABASE_URL cannot be used: ${problem?.says}. ${problem?.advice}`),
     );
   }
+});
+
+it('has the same message about tables of another program as a start', async () => {
+  await run('CREATE DATABASE app');
+  finallyRun('DROP DATABASE app WITH (FORCE)');
+  const url = urlOf({ name: 'app' });
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query('CREATE TABLE "User" ()');
+  await client.end();
+  const [problem, ...others] = await problemsAt(url);
+  expect(others).toEqual([]);
+  expect(problem).toMatchObject({ check: 'migrations', says: expect.stringMatching(/such as "User"$/) });
+  await expect(migrate({ connectionString: url })).rejects.toThrow(problem?.says);
+});
+
+it('has the same message about a direct connection to another database as a start', async () => {
+  const directUrl = urlOf({ name: 'postgres' });
+  const [problem] = await problemsAt(urlOf(), { DATABASE_DIRECT_URL: directUrl });
+  const where = problem?.says.replace(`${withoutPassword(directUrl)} `, '');
+  expect(where).toMatch(/^leads to the database "postgres", and DATABASE_URL to "test_\w+"$/);
+  await expect(findServer({ url: urlOf(), directUrl })).rejects.toThrow(where);
+});
+
+it('finds no problem for a role with hostile defaults', async () => {
+  const defaults = [
+    'DateStyle=SQL',
+    'client_encoding=LATIN1',
+    'standard_conforming_strings=off',
+    'row_security=off',
+  ];
+  const readOnly = ['default_transaction_read_only=on', 'default_transaction_isolation=serializable'];
+  const options = [...defaults, ...readOnly, 'search_path=public,pg_catalog'].map((each) => `-c ${each}`);
+  expect(await problemsAt(urlOf({ options: options.join(' ') }))).toEqual([]);
 });
 
 it('has the same message about a database with another encoding as a start', async () => {
@@ -234,6 +263,36 @@ it.each([
     expect(await problemsAt(urlOf())).toEqual([]);
   },
 );
+
+it.each([
+  ['disabled', 'DISABLE TRIGGER USER'],
+  // The state of a new trigger, which sessions that replicate skip.
+  ['sometimes', 'ENABLE TRIGGER USER'],
+  ['missing', undefined],
+])('finds each trigger that announces changes and is %s (%s)', async (state, change) => {
+  const client = await database.pool.connect();
+  try {
+    expect(await findSilentTriggers(client)).toEqual([]);
+    const { rows } = await client.query<{ table: string; trigger: string }>(
+      `SELECT relname AS table, tgname AS trigger FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+       WHERE tgname LIKE 'announce\\_%' OR tgname = 'await_writers'`,
+    );
+    expect(rows.length).toBeGreaterThan(50);
+    await client.query('BEGIN');
+    for (const { table, trigger } of rows)
+      await client.query(
+        change ? `ALTER TABLE "${table}" ${change}` : `DROP TRIGGER ${trigger} ON "${table}"`,
+      );
+    const found = (await findSilentTriggers(client)).filter(({ does }) => does === 'announce');
+    await client.query('ROLLBACK');
+    const byName = (one: { table: string; trigger: string }) => `${one.table} ${one.trigger}`;
+    expect(new Set(found.map(byName))).toEqual(new Set(rows.map(byName)));
+    expect(found).toHaveLength(rows.length);
+    expect(new Set(found.map((each) => each.state))).toEqual(new Set([state]));
+  } finally {
+    client.release();
+  }
+});
 
 it('finds triggers that are missing, as on a table that was created anew', async () => {
   await run('DROP TRIGGER announce_insert ON "OssmDevice"; DROP TRIGGER keep_own ON "DttLibraryEntry"');

@@ -1,8 +1,7 @@
 /** Finds the rights of docs/deployment.md that the role of a gateway lacks, and triggers that do not fire. */
 
 import type pg from 'pg';
-import type { Diagnosis } from '../errors.ts';
-import { announcedTables, tables } from './models.ts';
+import { announcedTables, tables } from '../../database/models.ts';
 
 const readable = [...tables, '_prisma_migrations'];
 
@@ -41,30 +40,6 @@ export async function findHiddenTables(client: pg.ClientBase): Promise<string[]>
     [readable],
   );
   return rows.map(({ table }) => table);
-}
-
-/** Describes why the tables cannot be created in an empty database. */
-export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosis | undefined> {
-  const { rows } = await client.query<
-    Record<'role' | 'path' | 'grantee' | 'quoted', string> & { schema: string | null }
-  >(
-    `SELECT current_user AS role, current_setting('search_path') AS path, quote_ident(current_user) AS grantee,
-       quote_ident(current_schema()) AS quoted, current_schema() AS schema
-     WHERE has_schema_privilege(current_schema(), 'CREATE') IS NOT TRUE`,
-  );
-  const [found] = rows;
-  if (!found) return undefined;
-  const role = JSON.stringify(found.role);
-  // PostgreSQL skips schemas that the role may not use.
-  if (found.schema === null)
-    return {
-      says: `its search_path is ${found.path}, and it has no schema that the role ${role} may use`,
-      advice: `Make one with CREATE SCHEMA, or as its owner run GRANT USAGE, CREATE ON SCHEMA … TO ${found.grantee}; or correct the search_path, in DATABASE_URL or of the role.`,
-    };
-  return {
-    says: `the role ${role} may not create tables in the schema ${JSON.stringify(found.schema)}`,
-    advice: `Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT CREATE ON SCHEMA ${found.quoted} TO ${found.grantee};`,
-  };
 }
 
 interface SilentTrigger {

@@ -7,23 +7,22 @@ import {
   findDifference,
   findEncodingProblem,
   oldestServer,
+  readOnlyServer,
   reasonOf,
   type ServerUrls,
   serverOf,
-  standby,
 } from '../../database/connection.ts';
-import { findForeignTables, findVersionProblem, readProgress } from '../../database/migrate.ts';
 import {
-  findHiddenTables,
-  findMissingRights,
+  findForeignTables,
   findSchemaProblem,
-  findSilentTriggers,
-} from '../../database/rights.ts';
+  findVersionProblem,
+  readProgress,
+} from '../../database/migrate.ts';
 import { checkPooler, createSession, isPooled, sharesSession } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import type { Check, ExaminedServer, Found } from '../../extensionPoints.ts';
-import { extensions } from '../../extensions/extensions.ts';
 import { type Finding, problemOf, runChecks, timeout } from './finding.ts';
+import { findHiddenTables, findMissingRights, findSilentTriggers } from './rights.ts';
 
 /** A server that is connected, with what the checks of the core need besides. */
 interface ConnectedServer extends ExaminedServer {
@@ -43,10 +42,13 @@ const checks: readonly Check<ConnectedServer>[] = [
   ['row security', checkHiddenTables],
   ['triggers', checkTriggers],
   ['change feed', checkFeed],
-  ...extensions.flatMap(({ serverChecks = [] }) => serverChecks),
 ];
 
-export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
+/** @param others the checks that follow those of the core. */
+export async function examineServer(
+  urls: ServerUrls,
+  others: readonly Check<ExaminedServer>[],
+): Promise<Finding[]> {
   const { url, directUrl } = urls;
   const server = serverOf(directUrl ?? url);
   const session = createSession(serverOf(url), timeout);
@@ -54,7 +56,13 @@ export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
   const { client } = session;
   try {
     await session.connect();
-    return await runChecks(checks, { urls, client, direct, server, info: await readInfo(client) });
+    return await runChecks([...checks, ...others], {
+      urls,
+      client,
+      direct,
+      server,
+      info: await readInfo(client),
+    });
   } catch (error) {
     // With the words of a start.
     const { says, advice } = reasonOf(client, error, url);
@@ -88,7 +96,7 @@ function checkVersion({ urls, info: { version } }: ConnectedServer): Found {
 
 /** Whether the role may do what requests need. */
 async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServer): Promise<Found> {
-  if (isReadOnly) return standby;
+  if (isReadOnly) return readOnlyServer;
   const missing = await findMissingRights(client);
   if (missing.length === 0) return 'the role has those that requests need';
   const lacks = missing.map(({ right, table }) => `${right} on ${quoted(table)}`);

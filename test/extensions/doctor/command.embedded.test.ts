@@ -1,16 +1,16 @@
-/** The findings of the doctor about settings, machine, embedded database and upstream, and how the command prints them. */
+/** The findings of the doctor about settings, machine and embedded database, and how the command prints them. */
 
 import { mkdtempSync, symlinkSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { examine } from '../../../src/cli/doctor/checks.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
 import { freePort } from '../../support/freePort.ts';
 import { copyTemplate } from '../../support/gateway.ts';
 import { runHere } from '../../support/runHere.ts';
 import { readConfig } from '../../support/settings.ts';
+import { examine, problemsWith as problemsOf } from './findings.ts';
 
 /** A link that leads nowhere. */
 const brokenLink = join(mkdtempSync(join(tmpdir(), 'dovetail-link-')), 'link');
@@ -23,9 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(empty, { recursive: true, force: true }));
 
-/** The findings with these settings that are no good news. */
-const problemsWith = async (settings: Record<string, string>) =>
-  (await examine({ DATA_DIR: empty, PORT: '0', ...settings })).filter(({ state }) => state !== 'ok');
+const problemsWith = (settings: Record<string, string>) => problemsOf({ DATA_DIR: empty, ...settings });
 const findingOf = async (check: string, settings: Record<string, string>) =>
   (await examine({ DATA_DIR: empty, PORT: '0', ...settings })).find((each) => each.check === check);
 
@@ -91,7 +89,7 @@ it.each<[string, Record<string, string>, string, RegExp]>([
   ['an address of another machine', { HOST: '192.0.2.1', PORT: '4000' }, 'port', /EADDRNOTAVAIL/],
 ])('finds a problem with %s', async (_, settings, check, says) => {
   const problems = await problemsWith(settings);
-  expect(problems).toMatchObject([{ check, state: 'problem', says: expect.stringMatching(says) }]);
+  expect(problems).toMatchObject([{ check, says: expect.stringMatching(says) }]);
   expect(JSON.stringify(problems)).not.toContain('secret');
 });
 

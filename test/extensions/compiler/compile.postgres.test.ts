@@ -1,14 +1,12 @@
 /** Compiled operations give the same responses as their first execution, whatever their conditions and names. */
 
 import { parse } from 'graphql';
-import { afterAll, describe, expect, it } from 'vitest';
-import { countVariants, executions } from '../../src/schema/compile.ts';
-import { createAccount } from '../support/accounts.ts';
-import { graphqlOnce, graphqlOnEveryPath, openTestGateway } from '../support/gateway.ts';
+import { describe, expect, it } from 'vitest';
+import { countVariants, executions } from '../../../src/schema/operation.ts';
+import { graphqlOnce, graphqlOnEveryPath } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 
-const gateway = await openTestGateway();
-const alice = await createAccount(gateway.database.client, 'alice');
-afterAll(() => gateway.close());
+const { gateway, alice } = await gatewayWith(['alice']);
 
 describe('an operation that is executed again', () => {
   it.each([

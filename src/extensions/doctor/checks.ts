@@ -1,0 +1,116 @@
+/**
+ * Finds what keeps a gateway from running well, and says what to do about it. Changes no data. The checks are functions in a
+ * list: what a check needs is checked before it. A check may be left out without harm to the others.
+ */
+
+import { existsSync, lstatSync } from 'node:fs';
+import { mkdtemp, rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { styleText } from 'node:util';
+import { printJson } from '../../cli/output.ts';
+import { type Config, readConfig } from '../../config/config.ts';
+import { findEmbedded, openEmbedded } from '../../database/embedded/embedded.ts';
+import { engineFolder, folderOf } from '../../database/embedded/folder.ts';
+import { errorText } from '../../errors.ts';
+import type { Check, ExaminedServer, Extension, Found } from '../../extensionPoints.ts';
+import { describePort } from '../../http/port.ts';
+import { type Finding, problemOf, runChecks } from './finding.ts';
+import { examineServer } from './server.ts';
+
+/** All findings. */
+export async function examine(
+  env: Readonly<Record<string, string | undefined>>,
+  extensions: readonly Extension[],
+): Promise<Finding[]> {
+  let config: Config;
+  try {
+    config = readConfig(env, extensions);
+  } catch (error) {
+    const advice = 'Correct the variable, or unset it for the default.';
+    const lines = problemOf(error).says.split('\n');
+    return lines.map((says) => ({ check: 'settings', state: 'problem', says, advice }));
+  }
+  return [
+    ...(await runChecks<void>(
+      [
+        ['node', () => `Node ${process.versions.node}`],
+        ['settings', () => checkPersisted(config, extensions)],
+      ],
+      undefined,
+    )),
+    ...(await checkDatabase(
+      config,
+      extensions.flatMap(({ serverChecks = [] }) => serverChecks),
+    )),
+    ...(await runChecks<void>(
+      [
+        ['port', () => describePort(config.HOST, 'PORT', config.PORT)],
+        ...extensions.flatMap(({ checks }) => checks?.(config) ?? []),
+      ],
+      undefined,
+    )),
+  ];
+}
+
+/** Whether the persisted operations that the settings name can be used. */
+async function checkPersisted(config: Config, extensions: readonly Extension[]): Promise<Found> {
+  const { createDocuments } = await import('../../graphql/documents.ts');
+  const { loadPlugins } = await import('../../graphql/otherPlugins.ts');
+  const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
+  await loadPlugins(config.YOGA_PLUGINS);
+  const schemas = await Promise.all(extensions.map((extension) => extension.schema?.(config)));
+  loadPersistedOperations(config, createDocuments(config, schemas.find(Boolean)));
+  return 'all of them can be used';
+}
+
+const checkDatabase = (
+  { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DATA_DIR }: Config,
+  serverChecks: readonly Check<ExaminedServer>[],
+) =>
+  url === undefined
+    ? runChecks([['database', checkFolder]], DATA_DIR)
+    : examineServer({ url, directUrl }, serverChecks);
+
+async function checkFolder(dataDir: string): Promise<Found> {
+  const folder = folderOf(dataDir);
+  const error = await tryFolder(folder).then(() => undefined, errorText);
+  const advice = 'Make it a folder of the user who runs Dovetail, or set DATA_DIR to another.';
+  if (error !== undefined) return { says: `DATA_DIR ${folder}: ${error}`, advice };
+  if (await findEmbedded(folder)) return `embedded, in ${folder}, open in a running gateway`;
+  if (!existsSync(join(folder, engineFolder))) return `embedded, none yet: it will be in ${folder}`;
+  return (await tryToOpen(folder)) ?? `embedded, in ${folder}, and no gateway has it open`;
+}
+
+/** Tries whether the folder can be made and written to, and leaves nothing behind. */
+async function tryFolder(folder: string): Promise<void> {
+  let nearest = folder;
+  // A link that leads nowhere exists.
+  while (!lstatSync(nearest, { throwIfNoEntry: false }) && dirname(nearest) !== nearest)
+    nearest = dirname(nearest);
+  await rmdir(await mkdtemp(join(nearest, '.dovetail-')));
+}
+
+/** Why a gateway cannot open the database of the folder. */
+function tryToOpen(folder: string): Promise<Found> {
+  const advice = 'Correct that, restore a copy, or set DATA_DIR to another folder.';
+  return openEmbedded(folder).then(
+    ({ close }) => close().then(() => undefined),
+    (error) => ({ says: errorText(error), advice }),
+  );
+}
+
+export async function runDoctor(extensions: readonly Extension[], json: boolean): Promise<void> {
+  const findings = await examine(process.env, extensions);
+  const isWell = findings.every(({ state }) => state !== 'problem');
+  if (json) printJson({ ok: isWell, findings });
+  else process.stdout.write(findings.map(line).join(''));
+  if (!isWell) process.exitCode = 1;
+}
+
+const marks = { ok: ['green', '✔'], problem: ['red', '✖'] } as const;
+
+function line({ check, state, says, advice }: Finding): string {
+  const [colour, mark] = marks[state];
+  const text = `${styleText(colour, mark)} ${check.padEnd(16)} ${says}\n`;
+  return advice === undefined ? text : `${text}  ${' '.repeat(16)} → ${advice}\n`;
+}
