@@ -1,18 +1,13 @@
 /** Lists as Relay connections: every row exactly once, whichever way a client pages through them. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { addToken, createAccount } from '../support/accounts.ts';
-import { graphqlOnEveryPath, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnEveryPath, openTestGateway } from '../support/gateway.ts';
 
-let gateway: TestGateway;
-let token: string;
-
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  token = await createOwner(gateway.database.client);
-});
-afterAll(() => gateway?.close());
+const gateway = await openTestGateway();
+const token = await createOwner(gateway.database.client);
+afterAll(() => gateway.close());
 
 /** A list whose order has no nulls, and one whose order has some. `oracle.test.ts` compares the pages of others. */
 const lists = ['dttSessions', 'ossmDevices'] as const;
