@@ -130,19 +130,3 @@ it('a server listens only on HOST', async () => {
   expect({ address, url }).toEqual({ address: '127.0.0.1', url: `http://127.0.0.1:${port}` });
   server.close();
 });
-
-it('a gateway that mirrors an account has no demo account, not even before the mirror is filled', async () => {
-  const own = await copyTemplate();
-  const gateway = await open({
-    DATA_DIR: own,
-    UPSTREAM_URL: 'http://127.0.0.1:1/api/v1',
-    UPSTREAM_TOKEN: 'secret',
-  });
-  try {
-    expect(gateway.demoToken).toBeUndefined();
-    expect(await gateway.database.sql.count('User', {})).toBe(0);
-  } finally {
-    await gateway.close();
-    await rm(own, { recursive: true, force: true });
-  }
-});
