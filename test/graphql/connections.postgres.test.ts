@@ -103,32 +103,30 @@ it('a cursor at a time that Date cannot represent is an error', async () => {
   }
 });
 
-describe('a list of a record', () => {
-  it('is paged for each record by itself', async () => {
-    const older = 'where: { createdAt: { lt: "2000-01-01T00:00:00Z" } }';
-    const page = 'totalCount nodes { databaseId } edges { cursor } pageInfo { hasNextPage hasPreviousPage }';
-    const { data } = await graphqlOnEveryPath(
-      gateway,
-      token,
-      `{ dttSessions { totalCount } none: dttSessions(${older}) { totalCount }
+it('a list of a record is paged for each record by itself', async () => {
+  const older = 'where: { createdAt: { lt: "2000-01-01T00:00:00Z" } }';
+  const page = 'totalCount nodes { databaseId } edges { cursor } pageInfo { hasNextPage hasPreviousPage }';
+  const { data } = await graphqlOnEveryPath(
+    gateway,
+    token,
+    `{ dttSessions { totalCount } none: dttSessions(${older}) { totalCount }
         dttDevices { nodes { databaseId all: sessions { ${page} } none: sessions(${older}) { totalCount } newest: sessions(first: 1) { ${page} } oldest: sessions(last: 1) { ${page} } second: sessions(first: 1, offset: 1) { ${page} } } } }`,
-    );
-    const withSessions = data.dttDevices.nodes.filter(({ all }: { all: Page }) => all.totalCount > 0);
-    expect(withSessions.map(({ all }: { all: Page }) => all.totalCount).sort()).toEqual([3, 4]);
-    expect([data.dttSessions.totalCount, data.none.totalCount]).toEqual([7, 0]);
-    for (const { all, none, newest, oldest, second } of withSessions) {
-      expect(none.totalCount).toBe(0);
-      const rows = ids(all);
-      expect(rows).toHaveLength(all.totalCount);
-      expect(ids(newest)).toEqual(rows.slice(0, 1));
-      expect(ids(oldest)).toEqual(rows.slice(-1));
-      expect(ids(second)).toEqual(rows.slice(1, 2));
-      for (const { totalCount } of [newest, oldest, second]) expect(totalCount).toBe(all.totalCount);
-      expect(newest.pageInfo).toEqual({ hasNextPage: true, hasPreviousPage: false });
-      expect(oldest.pageInfo).toEqual({ hasNextPage: false, hasPreviousPage: true });
-      expect(second.pageInfo).toEqual({ hasNextPage: true, hasPreviousPage: true });
-    }
-  });
+  );
+  const withSessions = data.dttDevices.nodes.filter(({ all }: { all: Page }) => all.totalCount > 0);
+  expect(withSessions.map(({ all }: { all: Page }) => all.totalCount).sort()).toEqual([3, 4]);
+  expect([data.dttSessions.totalCount, data.none.totalCount]).toEqual([7, 0]);
+  for (const { all, none, newest, oldest, second } of withSessions) {
+    expect(none.totalCount).toBe(0);
+    const rows = ids(all);
+    expect(rows).toHaveLength(all.totalCount);
+    expect(ids(newest)).toEqual(rows.slice(0, 1));
+    expect(ids(oldest)).toEqual(rows.slice(-1));
+    expect(ids(second)).toEqual(rows.slice(1, 2));
+    for (const { totalCount } of [newest, oldest, second]) expect(totalCount).toBe(all.totalCount);
+    expect(newest.pageInfo).toEqual({ hasNextPage: true, hasPreviousPage: false });
+    expect(oldest.pageInfo).toEqual({ hasNextPage: false, hasPreviousPage: true });
+    expect(second.pageInfo).toEqual({ hasNextPage: true, hasPreviousPage: true });
+  }
 });
 
 const days = [3, 1, 2, 2, 3, 2, 1].map((day) => new Date(`2026-01-0${day}T00:00:00.123Z`));
