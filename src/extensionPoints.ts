@@ -17,7 +17,7 @@ import type { ChangeFeed } from './database/feed/changeFeed.ts';
 import type { ReadLog } from './database/feed/notify.ts';
 import type { Sql } from './database/reader/sql.ts';
 import type { Session } from './database/session.ts';
-import type { Turns } from './database/turns.ts';
+import type { RunInTurn, Turns } from './database/turns.ts';
 import type { Diagnosis } from './errors.ts';
 import type { PersistedFile } from './graphql/persistedFile.ts';
 import type { HttpError } from './http/errorResponse.ts';
@@ -80,6 +80,12 @@ export interface AccountsElsewhere {
   readonly use: string;
 }
 
+/** The SQL interface of one operation. */
+export interface OperationSql extends Sql {
+  /** Runs what Prisma's client reads or writes, always on the primary. */
+  readonly onPrimary: RunInTurn;
+}
+
 /** What an extension does in a gateway that serves. Each is called at the moment that it is named by. */
 export interface Hooks extends OperationHooks {
   /** Paths of its own, beside both APIs. */
@@ -98,7 +104,7 @@ export interface Hooks extends OperationHooks {
    */
   beforeRead?(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined;
   /** An operation reads: the SQL interface for all its statements, in place of the core's. */
-  sqlFor?(viewer: Viewer): Sql;
+  sqlFor?(viewer: Viewer): OperationSql;
   /** A request may have written, and is about to be answered. It may add headers to the exchange. */
   afterWrite?(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
   /**

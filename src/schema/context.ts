@@ -25,7 +25,7 @@ export interface AccountElsewhere {
   /**
    * Activates a template there and then here.
    * @param activateHere is called once the template is active there.
-   * @returns the result of `activateHere`, and whether the schedule type has changed or may have; undefined for a viewer whose
+   * @returns the result of `activateHere`, and whether the schedule type has changed, null if that is not known; undefined for a viewer whose
    * account lives here.
    * @throws a client error if the activation is rejected there, or its result is unknown.
    */
@@ -33,7 +33,7 @@ export interface AccountElsewhere {
     viewer: Viewer,
     templateId: number,
     activateHere: () => Promise<Here>,
-  ): Promise<{ here: Here; scheduleTypeChanged: boolean } | undefined>;
+  ): Promise<{ here: Here; scheduleTypeChanged: boolean | null } | undefined>;
   /**
    * Fetches pending details of records that the viewer may see, and stores them.
    * @throws SERVICE_UNAVAILABLE, with `retryAfter`, if not all of them can be fetched now.

@@ -32,7 +32,7 @@ import { highestOf, type Scope } from '../auth/scopes.ts';
 import { operationSpans } from '../channels.ts';
 import type { CompiledOperation, Context } from './context.ts';
 import { schema as ownSchema } from './schema.ts';
-import { readsTokens } from './types/apiToken.ts';
+import { nameToken, readsTokens } from './types/apiToken.ts';
 
 export interface PreparedOperation {
   readonly node: OperationDefinitionNode;
@@ -42,7 +42,7 @@ export interface PreparedOperation {
   /** The scope that it needs of the token: the highest that one of its root fields needs. */
   readonly scope: Scope;
   /** Whether it may read tokens. Its result depends on the token of the viewer, and changes without an announcement. */
-  readonly readsTokens: boolean;
+  readsTokens(variables: unknown): boolean;
   /** The values of the operation's variables, with their defaults; or the errors of the values that were sent. */
   coerce(variables: Values): { readonly coerced: Values } | { readonly errors: readonly GraphQLError[] };
   /** Executes the operation with values that `coerce` has made. The result is that of graphql-js. */
@@ -116,6 +116,7 @@ export function prepare(
     nameArguments(document, errors);
     return { errors };
   };
+  const mayReadTokens = readsTokens(own);
   let isRepeated = false;
   const executeOnce: PreparedOperation['execute'] = async (coerced, contextValue) => {
     const variant = findVariant(coerced);
@@ -147,7 +148,7 @@ export function prepare(
     type: operation.operation,
     label,
     scope: operation.operation === OperationTypeNode.MUTATION ? scopeOf(schema, own) : 'read',
-    readsTokens: readsTokens(own),
+    readsTokens: (variables) => mayReadTokens || nameToken(variables),
     coerce,
     execute: executeTraced,
     async run(variables, context) {

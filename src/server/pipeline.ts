@@ -25,13 +25,13 @@ import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isAmbiguous, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
-import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
+import type { Batch, OtherWork, Query } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler, unauthorized } from '../rest/handler.ts';
 import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
-import { createInnerRunner, runBatch } from './batches.ts';
+import { createInnerRunner, type RunTask, runBatch } from './batches.ts';
 import type { JoinedHooks } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 
@@ -253,7 +253,7 @@ export function createTaskRunner(
   { responseCache, hooks }: Pick<ServerOptions, 'responseCache' | 'hooks'>,
   shed: (exchange: Exchange, viewer: Viewer | null) => boolean,
   onChanged: (viewerId: number) => void,
-) {
+): RunTask {
   async function runQuery({ run }: Query, exchange: Exchange, viewer: Viewer | null, key?: string) {
     if (viewer && key !== undefined) {
       exchange.cache = 'miss';
@@ -275,13 +275,7 @@ export function createTaskRunner(
     return response;
   }
 
-  /** @param asked the exchange whose API has the task: another one than `exchange` within a tool call. */
-  return (
-    exchange: Exchange,
-    viewer: Viewer | null,
-    task: Task,
-    asked: Pick<Exchange, 'endpoint'> = exchange,
-  ): HttpResponse | StreamedResponse | Promise<HttpResponse | StreamedResponse> => {
+  return (exchange, viewer, task, asked = exchange) => {
     // Both APIs may have the same keys.
     const key = viewer && task.cacheKey !== undefined ? `${asked.endpoint} ${task.cacheKey}` : undefined;
     const respond = (cached: HttpResponse | undefined) => {
@@ -341,9 +335,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
   };
 }
 
-/**
- * Makes the factories of contexts, whose statements take turns. Those of an extension take none: it has connections of its own.
- */
+/** Returns a factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
 function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
   const { elsewhere, compile } = hooks;
   const forOperation: OperationHooks = {
@@ -361,12 +353,16 @@ function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { 
       let guarded = guardOf(viewer);
       // A statement may have waited for its turn.
       const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
-      const sql = hooks.sqlFor
-        ? withRunner(hooks.sqlFor(viewer), (statement) => watch(() => guarded(statement)))
+      const other = hooks.sqlFor?.(viewer);
+      const sql = other
+        ? withRunner(other, (statement) => watch(() => guarded(statement)))
         : withRunner(database.sql, run);
+      const runClient: RunInTurn = other
+        ? (operation) => watch(() => other.onPrimary(() => run(operation)))
+        : run;
       const changeTokens: Context['changeTokens'] = async (change) => {
         try {
-          const changed = await run(() =>
+          const changed = await runClient(() =>
             clients.transact(viewer, async (prisma, connection) =>
               change(prisma, connection, await lockViewer(connection, viewer)),
             ),
@@ -378,7 +374,10 @@ function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { 
           viewers.forget(viewer.id);
         }
       };
-      return createContext(sql, viewer, forOperation, { prisma: clients.of(viewer, run), changeTokens });
+      return createContext(sql, viewer, forOperation, {
+        prisma: clients.of(viewer, runClient),
+        changeTokens,
+      });
     };
 }
 

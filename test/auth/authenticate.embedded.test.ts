@@ -33,7 +33,7 @@ it.each([
   ['is revoked', 'the token is unknown or revoked', (id: number) => revokeToken(database.client, id)],
   [
     'expires',
-    'the token has expired',
+    'the token has expired or was replaced',
     (id: number) => database.client.apiToken.update({ where: { id }, data: { expiresAt: new Date() } }),
   ],
 ])(

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectByTls } from 'node:tls';
 import pg from 'pg';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { connectionError, isAway } from '../../src/database/connection.ts';
 
 const url = 'postgresql://me:hunter2@h:5433/a%20b';
@@ -31,6 +31,17 @@ it.each<[string, string | undefined, string]>([
   expect(message).toMatch(/^DATABASE_URL is "postgresql:\/\/me:\*\*\*@h:5433\/a%20b", but /);
   expect(message).toContain(says);
   expect(cause).toBe(error);
+});
+
+it.each([
+  ['The server does not support SSL connections', undefined],
+  ['self-signed', 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+])('tells of a PGSSLMODE, which asks for TLS in place of the URL: %s', (said, code) => {
+  const advice = () => connectionError(url, client, failed(said, code)).message;
+  const without = advice();
+  vi.stubEnv('PGSSLMODE', 'require');
+  expect(advice()).toBe(`${without} PGSSLMODE is set, and asks for TLS where a URL has no sslmode.`);
+  vi.unstubAllEnvs();
 });
 
 it.each([

@@ -2,6 +2,7 @@
  * Compares the gateway with graphql-js. graphql-js executes random documents with random variables over the same schema,
  * without the gateway's optimizations of how rows are read. The gateway gets the same request three times by POST, when it is executed
  * by graphql-js, comes from the cache, and is executed by compiled code, and twice by GET. All responses must be the same, errors included.
+ * No statement may have more joins than PostgreSQL plans in a few milliseconds, whatever the filters.
  *
  * In the suite this takes three seconds; `npm run fuzz -- --minutes 10` runs it longer, and `SEED=…` repeats a run.
  */
@@ -23,10 +24,12 @@ import {
   validate,
   visit,
 } from 'graphql';
-import { afterAll, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
+import { statementSpans } from '../../src/channels.ts';
 import { clientErrorOf, hiddenIn } from '../../src/errors.ts';
 import { noOperation } from '../../src/graphql/documents.ts';
+import { bounds } from '../../src/schema/filter.ts';
 import { executions, nameArguments } from '../../src/schema/operation.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { loadSchema } from '../../src/server/hooks.ts';
@@ -84,6 +87,16 @@ await client.user.update({
 const accounts = [alice, bob].map(({ viewer: _, ...account }): Account => account);
 const names = await namesOf(gateway.url, accounts);
 afterAll(() => gateway.close());
+
+/** The most joins that a statement had. */
+let mostJoins = 0;
+const noteJoins = (span: unknown) => {
+  // What is published for a statement.
+  const { text } = span as { readonly text: string };
+  mostJoins = Math.max(mostJoins, text.split('EXISTS').length - 1);
+};
+beforeAll(() => statementSpans.start.subscribe(noteJoins));
+afterAll(() => statementSpans.start.unsubscribe(noteJoins));
 
 const counts = {
   documents: 0,
@@ -279,8 +292,12 @@ it(`responds to random queries as graphql-js does, on every path of execution (S
     await fc.assert(fc.asyncProperty(document, compare), options);
   }
   const shares = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
-  process.stdout.write(`fast path on ${inject('engine').kind}: ${shares.join(', ')}\n`);
+  process.stdout.write(
+    `fast path on ${inject('engine').kind}: ${shares.join(', ')}, at most ${mostJoins} joins\n`,
+  );
   expect(gateway.log).toEqual([]);
+  // Besides those of its filter, a statement joins the library of the templates that it reads, and the sessions of segments.
+  expect(mostJoins).toBeLessThanOrEqual(bounds.joins + 2);
   // The comparison is worth something only if most documents are valid and every path is used.
   expect(counts.invalid / counts.documents).toBeLessThan(0.1);
   expect(counts.compiled / counts.executions).toBeGreaterThan(0.05);

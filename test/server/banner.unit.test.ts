@@ -47,6 +47,8 @@ describe('the banner', () => {
     ['postgresql://me:hunter2@db.example.com/dovetail', 'dovetail on db.example.com:5432'],
     ['postgres://me:hunter2@db.example.com:6543/a%20b?sslmode=disable', 'a b on db.example.com:6543'],
     ['postgresql://me:hunter2@localhost/d?host=/run/postgresql', 'd on /run/postgresql:5432'],
+    ['postgresql://me:hunter2@/d?host=/cloudsql/a:b:c', 'd on /cloudsql/a:b:c:5432'],
+    ['postgresql://[::1]/d', 'd on [::1]:5432'],
     ['postgresql://h/d%1b%5B31m', 'd [31m on h:5432'],
   ])('names the database of %s in one line, without the user and the password', (DATABASE_URL, name) => {
     const text = print({ DATABASE_URL });

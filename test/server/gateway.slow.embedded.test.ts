@@ -5,7 +5,8 @@ import { rm } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, expect, it, vi } from 'vitest';
+import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
+import { extensions } from '../../src/extensions/extensions.ts';
 import { listen as listenAt } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { standardError } from '../../src/telemetry/log.ts';
@@ -82,6 +83,19 @@ it('a gateway applies its settings, and releases everything when it is closed', 
     /^dovetail_response_cache_reads_total\{result="hit"\} 0$/m,
   );
   await again.close();
+});
+
+it('a gateway closes everything, also after an extension has failed to, and reports the first error', async () => {
+  const extension = extensions.find((each) => each.open);
+  if (!extension) throw new Error('no extension opens anything');
+  vi.spyOn(extension, 'open').mockResolvedValue({ close: () => Promise.reject(new Error('stuck')) });
+  onTestFinished(() => void vi.restoreAllMocks());
+  await expect(open({ PORT: takenPort })).rejects.toThrow(`PORT ${takenPort} is taken`);
+  const gateway = await open({});
+  await expect(gateway.close()).rejects.toThrow('stuck');
+  await expect(gateway.database.pool.query('SELECT 1')).rejects.toThrow();
+  vi.restoreAllMocks();
+  await (await open({})).close();
 });
 
 it('a gateway that closes sends a large response to its end to a client that is still reading it', async () => {
