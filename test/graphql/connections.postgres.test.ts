@@ -5,6 +5,14 @@ import type { PrismaClient } from '../../src/database/generated/prisma/client.ts
 import { addToken, createAccount } from '../support/accounts.ts';
 import { graphqlOnEveryPath, openTestGateway } from '../support/gateway.ts';
 
+const days = [3, 1, 2, 2, 3, 2, 1].map((day) => new Date(`2026-01-0${day}T00:00:00.123Z`));
+
+/** The rows in the order of their list: newest first, and highest id first. Every third device was never visited, and is last. */
+const order = { dttSessions: [4, 0, 5, 3, 2, 6, 1], ossmDevices: [4, 5, 2, 1, 6, 3, 0] };
+
+/** The ids of the rows, in the order in which they were created. */
+const created: Record<keyof typeof order, number[]> = { dttSessions: [], ossmDevices: [] };
+
 const gateway = await openTestGateway();
 const token = await createOwner(gateway.database.client);
 afterAll(() => gateway.close());
@@ -128,14 +136,6 @@ it('a list of a record is paged for each record by itself', async () => {
     expect(second.pageInfo).toEqual({ hasNextPage: true, hasPreviousPage: true });
   }
 });
-
-const days = [3, 1, 2, 2, 3, 2, 1].map((day) => new Date(`2026-01-0${day}T00:00:00.123Z`));
-
-/** The rows in the order of their list: newest first, and highest id first. Every third device was never visited, and is last. */
-const order = { dttSessions: [4, 0, 5, 3, 2, 6, 1], ossmDevices: [4, 5, 2, 1, 6, 3, 0] };
-
-/** The ids of the rows, in the order in which they were created. */
-const created: Record<keyof typeof order, number[]> = { dttSessions: [], ossmDevices: [] };
 
 /** A user with seven sessions on two trainer devices, and seven OSSM devices. Some share their time. */
 async function createOwner(database: PrismaClient): Promise<string> {
