@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Viewer } from '../../../src/auth/viewer.ts';
 import { createWatchViewer } from '../../../src/auth/watchViewer.ts';
-import { createKeyedQueue } from '../../../src/graphql/keyedQueue.ts';
 import { followChanges } from '../../../src/graphql/plugins/liveQueries.ts';
 import type { OperationFailed } from '../../../src/graphql/transports/endings.ts';
+import { createKeyedQueue } from '../../../src/http/keyedQueue.ts';
 import { createFakeFeed } from '../../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;
