@@ -258,7 +258,7 @@ export function createTaskRunner(
   async function runQuery({ run }: Query, exchange: Exchange, viewer: Viewer | null, key?: string) {
     if (viewer && key !== undefined) {
       exchange.cache = 'miss';
-      return responseCache.compute(viewer.id, key, run);
+      return responseCache.compute(viewer.id, key, run, viewer);
     }
     const { response } = await run();
     if (viewer) responseCache.noteRead(viewer.id);

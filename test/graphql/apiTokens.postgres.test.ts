@@ -205,6 +205,24 @@ describe('a token', () => {
     await beside.close();
   });
 
+  it('gets no response of another token for which its request waited, once it is revoked', async () => {
+    const { database } = gateway;
+    const { token, manager, managerId } = await open();
+    for (const each of [token, manager]) await ask(each, '{ viewer { username } }');
+    const holder = await database.pool.connect();
+    await holder.query('BEGIN; LOCK TABLE "DttSession"');
+    const query = '{ dttSessions { totalCount } dttDevices { totalCount } }';
+    const first = ask(token, query);
+    await expect.poll(async () => (await lockWaits()).rowCount).toBe(1);
+    const second = ask(manager, query);
+    await sleep(100);
+    await database.pool.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE id = $1', [managerId]);
+    await sleep(100);
+    await holder.query('ROLLBACK');
+    holder.release();
+    expect([(await first).status, (await second).status]).toEqual([200, 401]);
+  });
+
   it('that is narrowed while its request arrives activates nothing', async () => {
     const { manager, managerId, dttTemplates } = await open();
     const { socket, ended } = await openRaw(gateway.url);
