@@ -1,24 +1,18 @@
 /** Batches: lists of operations in one request. */
 
 import { hash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
-let gateway: TestGateway;
-let limited: TestGateway;
-let alice: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway(undefined, { settings: { BATCHING: 'on' } });
-  limited = await openTestGateway(await openBeside(gateway.database), {
-    settings: { BATCHING: 'on', RATE_LIMIT: '10', MAX_COMPLEXITY: '250' },
-  });
-  alice = await createAccount(gateway.database.client, 'alice');
+const gateway = await openTestGateway(undefined, { settings: { BATCHING: 'on' } });
+const limited = await openTestGateway(await openBeside(gateway.database), {
+  settings: { BATCHING: 'on', RATE_LIMIT: '10', MAX_COMPLEXITY: '250' },
 });
+const alice = await createAccount(gateway.database.client, 'alice');
 afterAll(async () => {
-  await limited?.close();
-  await gateway?.close();
+  await limited.close();
+  await gateway.close();
 });
 
 interface PostOptions {

@@ -4,33 +4,21 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { parse, validate } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
-import {
-  type DemoGateway,
-  openBeside,
-  openDemoGateway,
-  openTestGateway,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { openBeside, openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
-let gateway: DemoGateway;
-let deployed: TestGateway;
-beforeAll(async () => {
-  gateway = await openDemoGateway();
-  deployed = await openTestGateway(await openBeside(gateway.database));
-});
+const gateway = await openDemoGateway();
+const deployed = await openTestGateway(await openBeside(gateway.database));
 afterAll(async () => {
-  await deployed?.close();
-  await gateway?.close();
+  await deployed.close();
+  await gateway.close();
 });
 
-describe('the examples of GraphiQL', () => {
-  it('are valid', () => {
-    const folder = 'src/graphql/examples';
-    const examples = readdirSync(folder).map((name) => readFileSync(`${folder}/${name}`, 'utf8'));
-    expect(examples.flatMap((text) => validate(schema, parse(text)))).toEqual([]);
-  });
+it('the examples of GraphiQL are valid', () => {
+  const folder = 'src/graphql/examples';
+  const examples = readdirSync(folder).map((name) => readFileSync(`${folder}/${name}`, 'utf8'));
+  expect(examples.flatMap((text) => validate(schema, parse(text)))).toEqual([]);
 });
 
 describe('the GraphiQL page', () => {

@@ -7,13 +7,13 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
 import { createPersistedOperations } from '../../src/graphql/persisted.ts';
 import { loadPersistedOperations, openPersistedFile } from '../../src/graphql/persistedFile.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 
 const viewer = 'query Viewer { viewer { username } }';
@@ -24,26 +24,18 @@ const id = hashOf(viewer);
 const onlyPersisted =
   'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query';
 
-let folder: string;
-let open: TestGateway;
-let only: TestGateway;
-let alice: Account;
-let bob: Account;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-persisted-'));
-  const file = join(folder, 'persisted.json');
-  await writeFile(file, JSON.stringify({ [id]: viewer, first }));
-  open = await openTestGateway(undefined, { settings: { PERSISTED_OPERATIONS_FILE: file } });
-  only = await openTestGateway(await openBeside(open.database), {
-    settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file },
-  });
-  alice = await createAccount(open.database.client, 'alice');
-  bob = await createAccount(open.database.client, 'bob');
+const folder = await mkdtemp(join(tmpdir(), 'dovetail-persisted-'));
+const file = join(folder, 'persisted.json');
+await writeFile(file, JSON.stringify({ [id]: viewer, first }));
+const open = await openTestGateway(undefined, { settings: { PERSISTED_OPERATIONS_FILE: file } });
+const only = await openTestGateway(await openBeside(open.database), {
+  settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file },
 });
+const alice = await createAccount(open.database.client, 'alice');
+const bob = await createAccount(open.database.client, 'bob');
 afterAll(async () => {
-  await only?.close();
-  await open?.close();
+  await only.close();
+  await open.close();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -167,14 +159,15 @@ it('a response that was cached for an id is not sent after the file has another 
   expect(await askBy('GET')).toMatchObject(gone);
 });
 
-describe('an operation sent as text', () => {
-  it.each([
-    ['the text of a persisted operation', { query: viewer }],
-    ['no text', {}],
-  ])('is rejected where only persisted operations are allowed: %s', async (_, body) => {
+it.each([
+  ['the text of a persisted operation', { query: viewer }],
+  ['no text', {}],
+])(
+  'an operation sent as text is rejected where only persisted operations are allowed: %s',
+  async (_, body) => {
     expect(await post(only, body)).toEqual(rejected(onlyPersisted));
-  });
-});
+  },
+);
 
 describe('the file of persisted operations', () => {
   const load = async (name: string, text: string) => {

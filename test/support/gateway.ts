@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -25,6 +24,7 @@ import { loadPlugins } from '../../src/server/yogaPlugins.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
 import { readLog } from './feed.ts';
+import { listen } from './listen.ts';
 import { readConfig } from './settings.ts';
 import { watchResponses } from './watchResponses.ts';
 
@@ -151,11 +151,8 @@ export async function openTestGateway(
     ...options,
   });
   const responses = watchResponses(server);
-  server.listen(options.port ?? 0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: await listen(server, options.port),
     database,
     feed,
     responseCache,
