@@ -80,7 +80,7 @@ const detailed: [query: string, records: readonly string[]][] = [
 ];
 
 function globalId(typename: string, id: number): string {
-  return Buffer.from(`${typename}:${id}`).toString('base64');
+  return Buffer.from(`${typename}:${id}`).toString('base64url');
 }
 
 /** Queries that select only what the lists have. */
