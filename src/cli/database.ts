@@ -67,8 +67,8 @@ export function locationText({ DATABASE_URL, DATA_DIR }: DatabaseLocation): stri
 
 /** The line for another command on the same database. It leaves out a URL with a password: the environment has it. */
 export function nextCommand(config: DatabaseLocation, command: string): string {
-  const { DATABASE_URL = '' } = config;
-  return withoutPassword(DATABASE_URL) === DATABASE_URL
+  const { DATABASE_URL } = config;
+  return DATABASE_URL === undefined || withoutPassword(DATABASE_URL) === DATABASE_URL
     ? commandLine(config, command)
     : `${program()} ${command}`;
 }

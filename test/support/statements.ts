@@ -17,7 +17,7 @@ export function noteStatements(): string[] {
       const text = typeof first === 'object' && first !== null && 'text' in first ? first.text : first;
       // Left out: authentication, which partly runs beside the request, the heartbeats of the change feed, and the statements at
       // the beginning of a connection.
-      if (!/"ApiToken"|^SELECT (set_config|pg_backend_pid)|^SET /.test(String(text)))
+      if (!/"ApiToken"|^SELECT (set_config|pg_backend_pid|pg_is_in_recovery)|^SET /.test(String(text)))
         statements.push(String(text));
       return Reflect.apply(query, this, given);
     });
