@@ -4,8 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
@@ -15,6 +14,7 @@ import { createPersistedOperations } from '../../src/graphql/persisted.ts';
 import { loadPersistedOperations, openPersistedFile } from '../../src/graphql/persistedFile.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { newFolder } from '../support/newFolder.ts';
 
 const viewer = 'query Viewer { viewer { username } }';
 const first = 'query First($n: Int!) { dttDevices(first: $n) { nodes { bubbleId } } }';
@@ -31,7 +31,7 @@ let alice: Account;
 let bob: Account;
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-persisted-'));
+  folder = newFolder();
   const file = join(folder, 'persisted.json');
   await writeFile(file, JSON.stringify({ [id]: viewer, first }));
   open = await openTestGateway(undefined, { settings: { PERSISTED_OPERATIONS_FILE: file } });
@@ -44,7 +44,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await only?.close();
   await open?.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 const byHash = (query: string, version: unknown = 1) => ({
