@@ -7,7 +7,6 @@ import { readId } from '../database/ids.ts';
 import { isRecordType, type RecordType } from '../database/models.ts';
 import { argumentError } from '../errors.ts';
 
-/** A decoded global id. */
 export interface GlobalId {
   readonly typename: RecordType;
   readonly id: number;

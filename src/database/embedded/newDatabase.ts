@@ -36,7 +36,6 @@ interface PackedFile {
   readonly filled?: Uint8Array | undefined;
 }
 
-/** Packs the folders and files of a folder into one file. */
 export function pack(folder: string, file: string): void {
   const known = new Map<string, Buffer>();
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry): PackedFile => {

@@ -51,7 +51,6 @@ interface WantedRows
 /** The slots of the values that differ between runs, besides the viewer's id. */
 export const slots = { id: new Slot('id'), ids: new Slot('ids') };
 
-/** A query of a resolver. */
 export interface RowQuery {
   /**
    * Distinguishes the queries of a place. Each variant is planned once: only the values of its slots differ between runs.
@@ -59,7 +58,6 @@ export interface RowQuery {
    */
   readonly variant: string | undefined;
   rows(): WantedRows;
-  /** The values of the slots. */
   readonly values?: SlotValues;
 }
 
@@ -162,7 +160,6 @@ export async function readNodes(
   });
 }
 
-/** A filter of a list. */
 export interface ListFilter {
   /** Undefined if all rows meet the filter. */
   readonly condition: object | undefined;
