@@ -1,34 +1,25 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, digestOf, revokeToken } from '../../src/auth/tokens.ts';
 import { createViewers, type Presented, type Viewers } from '../../src/auth/viewer.ts';
-import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { Sql } from '../../src/database/reader/sql.ts';
 import { stopClock } from '../support/clock.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import { openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
-let database: TestDatabase;
-let feed: ChangeFeed;
 let viewers: Viewers;
-let userId: number;
 let tokenId: number;
 let token: string;
 
-beforeAll(async () => {
-  database = await openTestDatabase();
-  feed = await database.openChangeFeed();
-  ({ id: userId } = await database.client.user.create({
-    data: { username: 'alice', subscriptionTier: 'ultra' },
-  }));
+const { database } = await databaseWith();
+const feed = await database.openChangeFeed();
+afterAll(feed.close);
+const { id: userId } = await database.client.user.create({
+  data: { username: 'alice', subscriptionTier: 'ultra' },
 });
 beforeEach(async () => {
   await database.client.apiToken.deleteMany();
   ({ id: tokenId, token } = await createToken(database.pool, 'alice', 'test'));
   viewers = createViewers(database.sql, feed, 300);
-});
-afterAll(async () => {
-  await feed?.close();
-  await database?.close();
 });
 
 const viewerOf = async (header: string | undefined) =>

@@ -1,24 +1,14 @@
 /** Batches: lists of operations in one request. */
 
 import { hash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 
-let gateway: TestGateway;
-let limited: TestGateway;
-let alice: Account;
-
-beforeAll(async () => {
-  gateway = await openTestGateway(undefined, { settings: { BATCHING: 'on' } });
-  limited = await openTestGateway(await openBeside(gateway.database), {
-    settings: { BATCHING: 'on', RATE_LIMIT: '10', MAX_COMPLEXITY: '250' },
-  });
-  alice = await createAccount(gateway.database.client, 'alice');
-});
-afterAll(async () => {
-  await limited?.close();
-  await gateway?.close();
+const { gateway, alice } = await gatewayWith(['alice'], { settings: { BATCHING: 'on' } });
+const limited = await gatewayBeside(gateway.database, {
+  settings: { BATCHING: 'on', RATE_LIMIT: '10', MAX_COMPLEXITY: '250' },
 });
 
 interface PostOptions {

@@ -4,26 +4,13 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { parse, validate } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
-import {
-  type DemoGateway,
-  openBeside,
-  openDemoGateway,
-  openTestGateway,
-  type TestGateway,
-} from '../support/gateway.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { demoGateway, gatewayBeside } from '../support/setUp.ts';
 
-let gateway: DemoGateway;
-let deployed: TestGateway;
-beforeAll(async () => {
-  gateway = await openDemoGateway();
-  deployed = await openTestGateway(await openBeside(gateway.database));
-});
-afterAll(async () => {
-  await deployed?.close();
-  await gateway?.close();
-});
+const gateway = await demoGateway();
+const deployed = await gatewayBeside(gateway.database);
 
 describe('the examples of GraphiQL', () => {
   it('are valid', () => {

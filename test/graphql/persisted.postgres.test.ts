@@ -6,15 +6,15 @@
 import { createHash } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
 import { createPersistedOperations } from '../../src/graphql/persisted.ts';
 import { loadPersistedOperations, openPersistedFile } from '../../src/graphql/persistedFile.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 
 const viewer = 'query Viewer { viewer { username } }';
 const first = 'query First($n: Int!) { dttDevices(first: $n) { nodes { bubbleId } } }';
@@ -24,26 +24,12 @@ const id = hashOf(viewer);
 const onlyPersisted =
   'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query';
 
-let folder: string;
-let open: TestGateway;
-let only: TestGateway;
-let alice: Account;
-let bob: Account;
-
-beforeAll(async () => {
-  folder = newFolder();
-  const file = join(folder, 'persisted.json');
-  await writeFile(file, JSON.stringify({ [id]: viewer, first }));
-  open = await openTestGateway(undefined, { settings: { PERSISTED_OPERATIONS_FILE: file } });
-  only = await openTestGateway(await openBeside(open.database), {
-    settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file },
-  });
-  alice = await createAccount(open.database.client, 'alice');
-  bob = await createAccount(open.database.client, 'bob');
-});
-afterAll(async () => {
-  await only?.close();
-  await open?.close();
+const folder = newFolder();
+const settings = { PERSISTED_OPERATIONS_FILE: join(folder, 'persisted.json') };
+await writeFile(settings.PERSISTED_OPERATIONS_FILE, JSON.stringify({ [id]: viewer, first }));
+const { gateway: open, alice, bob } = await gatewayWith(['alice', 'bob'], { settings });
+const only = await gatewayBeside(open.database, {
+  settings: { ...settings, PERSISTED_OPERATIONS: 'only' },
 });
 
 const byHash = (query: string, version: unknown = 1) => ({

@@ -1,46 +1,29 @@
 /** The database is away for a while: what clients get on every transport, and what the log says. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, afterEach, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import {
-  graphqlOnce,
-  openTestDatabase,
-  openTestGateway,
-  rest,
-  type TestDatabase,
-  type TestGateway,
-  withClient,
-} from '../support/gateway.ts';
+import { graphqlOnce, openTestGateway, rest, type TestGateway, withClient } from '../support/gateway.ts';
 import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 import { queryOnce } from '../support/postgres.ts';
 import { hasTools } from '../support/settings.ts';
+import { databaseWith } from '../support/setUp.ts';
 import { connectSocket } from '../support/sockets.ts';
-import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
+import { openTcpProxy } from '../support/tcpProxy.ts';
 
 const message = 'The database cannot be reached; try again';
 
-let database: TestDatabase;
-let proxy: TcpProxy;
-let alice: Account;
-beforeAll(async () => {
-  database = await openTestDatabase();
-  alice = await createAccount(database.client, 'alice');
-  await database.client.apiToken.updateMany({ data: { scope: 'manage' } });
-  proxy = await openTcpProxy(database);
-});
+const { database, alice } = await databaseWith('alice');
+await database.client.apiToken.updateMany({ data: { scope: 'manage' } });
+const proxy = await openTcpProxy(database);
+afterAll(proxy.close);
 let gateway: TestGateway | undefined;
 let pooler: PgBouncer | undefined;
 afterEach(async () => {
   await gateway?.close();
   await pooler?.close();
   pooler = undefined;
-});
-afterAll(async () => {
-  await proxy?.close();
-  await database?.close();
 });
 
 async function open(url: string): Promise<TestGateway> {
