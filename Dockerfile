@@ -16,7 +16,7 @@ RUN mkdir /data \
   && printf '#!/nodejs/bin/node\nimport("/app/bin/dovetail.js");\n' > /dovetail && chmod 755 /dovetail
 
 FROM gcr.io/distroless/nodejs24-debian13:nonroot
-ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data
+ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data WRITE_URL_TO=/tmp/dovetail.url
 COPY --from=build /package /app
 COPY --from=build /dovetail /usr/local/bin/dovetail
 COPY --from=build --chown=65532:65532 /data /data
@@ -24,7 +24,6 @@ WORKDIR /app
 USER 65532
 VOLUME /data
 EXPOSE 4000
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
-  CMD ["/nodejs/bin/node", "--eval", "fetch(`http://127.0.0.1:${process.env.PORT || 4000}/readyz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["dovetail", "healthcheck"]
 ENTRYPOINT ["dovetail"]
 CMD ["serve"]

@@ -63,7 +63,7 @@ export const tokenMessages = {
   tooMany: (most: number) => `The account already has ${most} active tokens; revoke one first`,
   tooOften: (most: number) =>
     `The account has created ${most} tokens within an hour, the most that it may; try again later`,
-  noActive: (id: number | string) => `There is no active token with the id ${id}`,
+  noActive: (id: number) => `There is no active token with the id ${id}`,
   madeElsewhere: 'The tokens of this account are made by the service where it lives, and not here',
 } as const;
 
@@ -85,7 +85,7 @@ export const tokenProblems = {
   missing: 'the request has no Authorization header, such as Authorization: Bearer TOKEN',
   malformed: 'the Authorization header must have the form Bearer TOKEN',
   invalid: 'the token is unknown or revoked',
-  expired: 'the token has expired',
+  expired: 'the token has expired or was replaced',
 } as const;
 
 export type TokenProblem = keyof typeof tokenProblems;

@@ -17,14 +17,14 @@ import type { ChangeFeed } from './database/feed/changeFeed.ts';
 import type { ReadLog } from './database/feed/notify.ts';
 import type { Sql } from './database/reader/sql.ts';
 import type { Session } from './database/session.ts';
-import type { Turns } from './database/turns.ts';
+import type { RunInTurn, Turns } from './database/turns.ts';
 import type { Diagnosis } from './errors.ts';
 import type { PersistedFile } from './graphql/persistedFile.ts';
 import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
-import type { AccountElsewhere } from './schema/context.ts';
+import type { OperationHooks } from './schema/context.ts';
 
 /**
  * What an extension brings. Its module is always loaded, and so has to be light: heavy packages are loaded by the functions, when the
@@ -79,8 +79,14 @@ export interface AccountsElsewhere {
   readonly use: string;
 }
 
+/** The SQL interface of one operation. */
+export interface OperationSql extends Sql {
+  /** Runs what Prisma's client reads or writes, always on the primary. */
+  readonly onPrimary: RunInTurn;
+}
+
 /** What an extension does in a gateway that serves. Each is called at the moment that it is named by. */
-export interface Hooks {
+export interface Hooks extends OperationHooks {
   /** Paths of its own, beside both APIs. */
   readonly endpoints?: readonly EndpointHook[];
   /** Hints for paths that have no page: why not, by path. */
@@ -89,8 +95,6 @@ export interface Hooks {
   readonly tokens?: ForeignTokens;
   /** A request of the REST API has a viewer: it is handled here, in place of the core's handler. */
   handleRest?(exchange: Exchange, viewer: Viewer, recheck: Recheck): Promise<HttpResponse>;
-  /** A viewer activates a template, or the details of a record are missing: the data of an account that lives elsewhere. */
-  readonly elsewhere?: AccountElsewhere;
   /** How much longer, in milliseconds, a request may take. */
   readonly longest?: number;
   /**
@@ -99,7 +103,7 @@ export interface Hooks {
    */
   beforeRead?(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined;
   /** An operation reads: the SQL interface for all its statements, in place of the core's. */
-  sqlFor?(viewer: Viewer): Sql;
+  sqlFor?(viewer: Viewer): OperationSql;
   /** A request may have written, and is about to be answered. It may add headers to the exchange. */
   afterWrite?(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
   /**

@@ -7,7 +7,7 @@ import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { type ErrorCode, tokenMessages, unauthenticated } from '../errors.ts';
-import type { StoredScope } from './scopes.ts';
+import { allows, type Scope, type StoredScope } from './scopes.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';
@@ -44,6 +44,12 @@ const isActive = '"revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > 
 export const activeNow = () => ({
   revokedAt: null,
   OR: [{ expiresAt: null }, { expiresAt: { gt: new Date() } }],
+});
+
+/** The condition on the tokens that a viewer sees. A token that may not manage them sees itself alone. */
+export const seenBy = ({ tokenId = 0, scope }: { tokenId: number | undefined; scope: Scope }) => ({
+  ...activeNow(),
+  ...(!allows(scope, 'manage') && { id: tokenId }),
 });
 
 /** A token that was presented. It may have expired. */
@@ -294,5 +300,5 @@ export async function rotateToken(database: Database, id: number, keep: number):
 }
 
 function noActive(id: number): never {
-  throw new TokenError(tokenMessages.noActive(id), { argument: 'id', code: 'NOT_FOUND' });
+  throw new TokenError(tokenMessages.noActive(id), { argument: 'token', code: 'NOT_FOUND' });
 }

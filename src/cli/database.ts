@@ -1,6 +1,7 @@
 /** Access to the database for commands, also while a gateway has it open. */
 
 import { type Config, commandLine, program } from '../config/config.ts';
+import { closeAll } from '../database/closing.ts';
 import { type ConnectedDatabase, joinDatabase } from '../database/database.ts';
 import { hasDatabase } from '../database/embedded/embedded.ts';
 import { folderOf } from '../database/embedded/folder.ts';
@@ -28,19 +29,23 @@ export async function withDatabase<Place extends DatabaseLocation>(
     throw new SetupError(`There is no database in ${folderOf(config.DATA_DIR)}. ${whereToLook}`);
   // Imported here, so that the other commands start faster.
   const { openClient } = await import('../database/client.ts');
-  const { pool, sql, close } = await joinDatabase(config, createMigrationReporter(config, mayCreate));
-  try {
-    await run({ pool, sql, client: openClient(pool) }, config);
-  } catch (error) {
-    const { code, message } = await readError(error);
-    if (code !== '42501') throw error;
-    throw new SetupError(
-      `The role of DATABASE_URL may not do that: ${message}. Name one that may; docs/deployment.md has the rights that commands need.`,
-      { cause: error },
-    );
-  } finally {
-    await close();
-  }
+  const database = await joinDatabase(config, createMigrationReporter(config, mayCreate));
+  const { pool, sql } = database;
+  const errors: unknown[] = [];
+  await run({ pool, sql, client: openClient(pool) }, config).catch(async (error) =>
+    errors.push(await explain(error)),
+  );
+  await closeAll([database], errors);
+}
+
+/** Says what to do about an error. */
+async function explain(error: unknown): Promise<unknown> {
+  const { code, message } = await readError(error);
+  if (code !== '42501') return error;
+  return new SetupError(
+    `The role of DATABASE_URL may not do that: ${message}. Name one that may; docs/deployment.md has the rights that commands need.`,
+    { cause: error },
+  );
 }
 
 /** The code and the message of PostgreSQL. Prisma's client keeps the error of its adapter, which has both, in `meta`. */

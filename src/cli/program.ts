@@ -14,6 +14,7 @@ import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { extensions } from '../extensions/extensions.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
+import { healthcheckCommand } from './healthcheck.ts';
 import { migrateCommand } from './migrate.ts';
 import { handleOutputErrors, say } from './output.ts';
 import { serveCommand } from './serve.ts';
@@ -29,6 +30,7 @@ const program = new Command('dovetail')
   .addCommand(userCommand)
   .addCommand(tokenCommand)
   .addCommand(migrateCommand)
+  .addCommand(healthcheckCommand)
   .addHelpText(
     'after',
     `

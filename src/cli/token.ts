@@ -133,11 +133,10 @@ tokenCommand
   .command('rotate')
   .description('give a token a new secret, which alone goes to standard output and is never shown again')
   .argument('<id>', 'its number in the list', parseId)
-  .option(
-    '--keep <duration>',
-    'how long the secret before stays valid; 0 for not at all',
-    parseDuration,
-    3_600_000,
+  .addOption(
+    new Option('--keep <duration>', 'how long the secret before stays valid; 0 for not at all')
+      .argParser(parseDuration)
+      .default(3_600_000, '1h'),
   )
   .action((id: number, { keep }: { keep: number }) =>
     withDatabase(readSettings(), async ({ pool }) => {

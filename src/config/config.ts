@@ -42,6 +42,11 @@ export const settings = {
     z.string().refine(isHost).default('127.0.0.1'),
   ),
   PORT: integerSetting('port to listen on; 0 picks a free one', [0, 65535], 4000),
+  WRITE_URL_TO: setting(
+    'file to which a start writes where the gateway listens, for `dovetail healthcheck`; none unless set',
+    'a path',
+    z.string().optional(),
+  ),
   DATABASE_URL: databaseUrl('PostgreSQL (15 or later) to use instead of the embedded one'),
   DATABASE_DIRECT_URL: databaseUrl(
     'the same database past the pooler of DATABASE_URL, for what needs a session of its own: hearing of changes, migrations, locks',

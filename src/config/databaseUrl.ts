@@ -1,15 +1,13 @@
 /** Checks URLs of PostgreSQL. */
 
-import { readFileSync } from 'node:fs';
+import pg from 'pg';
 import { errorText } from '../errors.ts';
 import { isSimilar } from './similarNames.ts';
 
 /** The supported values of `sslmode`: a selection of those of libpq and `pg`. */
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
 
-/** Parameters that name files. `pg` reads them in the constructor of each client. */
-const tlsFiles = ['sslrootcert', 'sslcert', 'sslkey'];
-const tlsParameters = ['sslmode', ...tlsFiles];
+const tlsParameters = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'];
 
 const oneHost =
   'A URL names one host, and has no target_session_attrs: have one address lead to the primary, see docs/deployment.md#one-address-for-the-primary.';
@@ -24,11 +22,13 @@ export function withPlainSslMode(url: string): string {
     : url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|#|$)/g, '$1verify-full');
 }
 
+const isOfPostgres = (url: string) => /^postgres(ql)?:\/\//.test(url);
+
 /** Whether connections are possible with a URL. */
 export const isDatabaseUrl = (url: string): boolean =>
-  complaintAboutUrl(url) === undefined && /^postgres(ql)?:\/\//.test(url) && URL.canParse(url);
+  isOfPostgres(url) && complaintAboutUrl(url) === undefined;
 
-/** A message about what is wrong with the host or the parameters of a URL; undefined if nothing is. */
+/** A message about what is wrong with a URL of PostgreSQL; undefined if nothing is. */
 export function complaintAboutUrl(url: string): string | undefined {
   const [, authority = '', path = '', query = ''] =
     /^[a-z]+:\/\/(?:[^/?#]*@)?([^/?#]*)([^?#]*)\??([^#]*)/.exec(url) ?? [];
@@ -56,15 +56,18 @@ export function complaintAboutUrl(url: string): string | undefined {
   const schema = lastOf('schema');
   if (schema !== undefined && schema !== 'public')
     return `schema=${schema} has a meaning for Prisma only: write options=-c%20search_path%3D${schema} instead.`;
-  return tlsFiles.map((name) => complaintAboutFile(name, lastOf(name))).find(Boolean);
+  if (lastOf('sslrootcert') === 'system')
+    return 'sslrootcert takes a file: write sslmode=verify-full alone for the authorities that Node trusts.';
+  return isOfPostgres(url) ? complaintOfDriver(url) : undefined;
 }
 
-function complaintAboutFile(name: string, file: string | undefined): string | undefined {
+/** Why `pg` would not make a client for a URL. It also reads the files that the URL names. */
+function complaintOfDriver(url: string): string | undefined {
   try {
-    if (file !== undefined) readFileSync(file);
+    new pg.Client({ connectionString: withPlainSslMode(url) });
     return undefined;
   } catch (error) {
-    return `${name} is ${JSON.stringify(file)}, but takes a file to read: ${errorText(error)}.`;
+    return `\`pg\` does not take it: ${errorText(error)}.`;
   }
 }
 

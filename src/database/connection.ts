@@ -1,6 +1,7 @@
 /** Checks that a server can be used, finds its capabilities, and explains to the operator why it cannot be used. */
 
 import { randomBytes } from 'node:crypto';
+import { isIPv6 } from 'node:net';
 import pg from 'pg';
 import { shellWord } from '../config/config.ts';
 import { encodedPassword, hasCutPassword, withPlainSslMode } from '../config/databaseUrl.ts';
@@ -22,7 +23,7 @@ export const serverOf = (url: string): pg.ClientConfig => ({ connectionString: w
 
 /** Names the server that a client connects to: a URL may have host and port in its query, or leave them out. */
 export const hostPortText = ({ host, port }: Pick<pg.Client, 'host' | 'port'>): string =>
-  `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 
 export interface ServerUrls {
   readonly url: string;
@@ -234,6 +235,9 @@ function reasonsFor(
   setting: ServerSetting,
 ): readonly [pattern: RegExp, says: string, advice: string][] {
   const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see docs/configuration.md#tls.`;
+  const byVariable = process.env.PGSSLMODE
+    ? ' PGSSLMODE is set, and asks for TLS where a URL has no sslmode.'
+    : '';
   return [
     [/^3D000 /, `the server has no such database (${said})`, createDatabase(client, client.database ?? '')],
     // A server that asks for passwords responds the same for a role that does not exist.
@@ -250,12 +254,12 @@ function reasonsFor(
     [
       /does not support SSL/,
       `the server does not offer TLS (${said})`,
-      `Leave sslmode out of ${setting}, or switch TLS on at the server.`,
+      `Leave sslmode out of ${setting}, or switch TLS on at the server.${byVariable}`,
     ],
     [
       /^\S*(CERT_|_CERT\b|LEAF_SIGNATURE)/,
       `the certificate of the server is not trusted (${said})`,
-      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}`,
+      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}${byVariable}`,
     ],
     // `pg` throws this if the server asks for a password that the URL does not have.
     [

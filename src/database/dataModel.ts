@@ -1,7 +1,6 @@
 /** The columns and relations of each model, as statements need them, from Prisma's data model. */
 
 import { getDatamodel } from './generated/pothos.ts';
-import * as enums from './generated/prisma/enums.ts';
 import { type ModelName, tables } from './models.ts';
 
 export interface Relation {
@@ -56,11 +55,6 @@ export function linkBy(model: ModelName, column: string): string {
 
 /** The models as Prisma generates them. */
 const generated = getDatamodel().datamodel.models;
-
-const enumerations = new Map(Object.entries(enums).map(([name, values]) => [name, Object.keys(values)]));
-
-/** The values of an enumeration, undefined for a type that is none. */
-export const valuesOf = (type: string): readonly string[] | undefined => enumerations.get(type);
 
 const fieldsIn = (model: string) => generated[model]?.fields ?? [];
 const hasId = (model: string) => fieldsIn(model).some(({ name }) => name === 'id');

@@ -4,6 +4,7 @@ import pRetry from 'p-retry';
 import pg from 'pg';
 import type { Config } from '../config/config.ts';
 import { errorText } from '../errors.ts';
+import { closeAll } from './closing.ts';
 import { findServer, type ServerUrls } from './connection.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
 import { FolderInUse } from './embedded/folder.ts';
@@ -74,10 +75,7 @@ export async function openDatabase(
   if (url !== undefined) return openServer({ url, directUrl }, bounds, listener);
   const postgres = await openEmbedded(config.DATA_DIR, await newDatabaseFile());
   const { connection, failure, close } = postgres;
-  await migrate(connection, undefined, listener).catch(async (error) => {
-    await close();
-    throw error;
-  });
+  await migrate(connection, undefined, listener).catch((error) => closeAll([postgres], [error]));
   return {
     ...connectTo(connection, { bounds, release: close }),
     embedded: true,
@@ -233,8 +231,7 @@ export function connectTo(
     pool,
     sql: createSql(pool, nameOf, readCheck),
     async close() {
-      await pool.end();
-      await release?.();
+      await closeAll([{ close: () => pool.end() }, { close: release }]);
     },
   };
 }

@@ -52,10 +52,11 @@ export async function migrate(
       reject('DATABASE_URL', await findForeignTables(client, migrations));
     let pending = await readPending(client, migrations);
     if (pending.length === 0) return [];
-    listener.pending?.(pending, pending.length === migrations.length);
     await beginAlone(client, listener);
     // Another gateway may have applied them in the meantime.
     pending = await readPending(client, migrations);
+    if (pending.length === 0) return [];
+    listener.pending?.(pending, pending.length === migrations.length);
     if (pending.length === migrations.length) reject('DATABASE_URL', await findSchemaProblem(client));
     await client.query(createLedger);
     for (const migration of migrations) if (pending.includes(migration.name)) await apply(client, migration);

@@ -35,8 +35,8 @@ interface Model<M extends ModelName> {
   readonly writableBy?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
   /** Whether its rows may come after the records that they belong to. Only `schema/loading` waits for them. */
   readonly isDetail?: true;
-  /** Whether its rows have no global id: they are no records of their own. */
-  readonly hasNoId?: true;
+  /** Whether its rows are no records that the reader finds by an id. */
+  readonly isNoRecord?: true;
   /** The column of the default order of its lists, newest first (docs/rest.md#order). Without one, there are no lists. */
   readonly order?: keyof PrismaTypes[M]['Shape'];
   /** Whether `devices` lists it. */
@@ -53,8 +53,8 @@ const inLibrary = ({ id }: ViewerRef) => ({ libraryEntries: { some: { userId: id
 const ofOwnSession = (viewer: ViewerRef) => ({ session: owned(viewer) });
 
 export const models = {
-  User: { visibleTo: ({ id }) => ({ id }), order: 'id' },
-  ApiToken: { visibleTo: ({ id }) => ({ userId: id }), hasNoId: true },
+  User: { visibleTo: ({ id }) => ({ id }) },
+  ApiToken: { visibleTo: ({ id }) => ({ userId: id }), isNoRecord: true },
   // The order of the kinds breaks ties between devices of different kinds.
   DttDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
   LkbxDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
@@ -65,7 +65,7 @@ export const models = {
     writableBy: (viewer) => ({ template: owned(viewer) }),
     isDetail: true,
   },
-  DttLibraryEntry: { visibleTo: ({ id }) => ({ userId: id }), hasNoId: true },
+  DttLibraryEntry: { visibleTo: ({ id }) => ({ userId: id }), isNoRecord: true },
   DttSession: { visibleTo: owned, order: 'createdAt' },
   TrainerSegment: { visibleTo: ofOwnSession, isDetail: true },
   LockTemplate: { visibleTo: owned, order: 'createdAt' },
@@ -84,7 +84,7 @@ type ModelWith<Property extends string> = {
 /** The models of which a viewer may see some rows. */
 export type VisibleModel = ModelWith<'visibleTo'>;
 /** Those whose rows clients see as records. */
-export type RecordType = Exclude<VisibleModel, ModelWith<'hasNoId'>>;
+export type RecordType = Exclude<VisibleModel, ModelWith<'isNoRecord'>>;
 /** Those with lists. */
 export type ListedType = ModelWith<'order'>;
 /** Those whose records are devices. */
@@ -97,7 +97,7 @@ const modelsWith = (property: keyof Model<ModelName>) =>
 export const tables = Object.keys(models) as ModelName[];
 export const visibleModels = modelsWith('visibleTo') as VisibleModel[];
 export const recordTypes = visibleModels.filter(
-  (name) => !modelsWith('hasNoId').includes(name),
+  (name) => !modelsWith('isNoRecord').includes(name),
 ) as RecordType[];
 export const isDetail = (model: ModelName): boolean => modelsWith('isDetail').includes(model);
 export const listedTypes = modelsWith('order') as ListedType[];
@@ -106,6 +106,7 @@ export const deviceTypes = modelsWith('isDevice') as DeviceType[];
 export const announcedTables = tables.filter((table) => !modelsWith('isSilent').includes(table));
 
 export const isRecordType = (name: string): name is RecordType => recordTypes.some((each) => each === name);
+export const isListedType = (name: string): name is ListedType => listedTypes.some((each) => each === name);
 
 /** The condition on rows of a model that the viewer may see. Every read of records has it. */
 export const visibleTo = (viewer: ViewerRef, model: RecordType): object => models[model].visibleTo(viewer);

@@ -4,6 +4,7 @@
  */
 
 import type { Extension } from '../extensionPoints.ts';
+import { compiler } from './compiler/extension.ts';
 import { doctor } from './doctor/extension.ts';
 import { federation } from './federation/extension.ts';
 import { logFeed } from './logFeed/extension.ts';
@@ -16,6 +17,7 @@ import { upstream } from './upstream/extension.ts';
 export const extensions: readonly Extension[] = [
   doctor,
   tracing,
+  compiler,
   federation,
   logFeed,
   standbys,

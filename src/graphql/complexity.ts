@@ -28,9 +28,9 @@ import {
   TypeMetaFieldDef,
   valueFromASTUntyped,
 } from 'graphql';
-import { isRecord } from '../http/json.ts';
-import { fragmentsOf, hasVariable, type Values } from '../schema/compile.ts';
+import { weightOfList } from '../schema/filter.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
+import { fragmentsOf, hasVariable, type Values } from '../schema/operation.ts';
 import { groupLimit, statisticsWeight } from '../schema/statistics.ts';
 
 /** How many items count for a list that has no size argument, such as the segments of a session. */
@@ -69,13 +69,17 @@ export function complexityOf(
     const size = (argument: string) => numberIn(written(argument));
     const length = (argument: string) => lengthOf(written(argument));
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
+    const where = type.args.find(({ name }) => name === 'where');
     const items = takes('ids')
       ? within(length('ids'))
       : // A federation gateway names records in `representations`. The field itself rejects too many.
         takes('representations')
         ? length('representations')
         : listSize;
-    const cost = ownWeight(type) + (takes('where') ? weightOfList(written('where'), written('orderBy')) : 0);
+    const filtering = where
+      ? weightOfList(getNamedType(where.type).name, written('where'), written('orderBy'))
+      : 0;
+    const cost = ownWeight(type) + filtering;
     const times = isListType(getNullableType(type.type)) ? items : 1;
     if (takes('maxGroups')) {
       const groups = within(size('maxGroups') ?? groupLimit.default, groupLimit.highest);
@@ -266,37 +270,3 @@ function createIntrospectionCount(
 }
 
 type Fields = Readonly<Record<string, GraphQLField<unknown, unknown>>>;
-
-/**
- * Filters and orders have weights as well: a list in its default order is read from an index, and any other may have to scan and sort all
- * rows of the viewer. A scan of a few thousand rows takes as long as this many fields of a response.
- */
-const scan = 100;
-const condition = 10;
-/** A pattern is matched with each text character by character in lower case, which takes as long as another scan. */
-const pattern = 100;
-const orderKey = 10;
-
-/** @param where the value of `where` in the document, with variables replaced by their values; so is `orderBy`. */
-function weightOfList(where: unknown, orderBy: unknown): number {
-  const isFiltered = isPlain(where) && Object.keys(where).length > 0;
-  const extra = (isFiltered ? weightOfConditions(where) : 0) + orderKey * [orderBy ?? []].flat().length;
-  return extra > 0 ? scan + extra : 0;
-}
-
-/** Each comparison, each item of a list to compare with and each empty condition has a weight. */
-function weightOfConditions(value: unknown): number {
-  if (Array.isArray(value)) return isPlain(value[0]) ? sum(value) : condition + value.length;
-  if (!isPlain(value)) return value === undefined || value === null ? 0 : condition;
-  const { contains, startsWith, ...others } = value;
-  const patterns = [contains, startsWith].filter((each) => each != null).length;
-  // A link without conditions is a condition as well: that there is a linked record.
-  return Math.max(condition, pattern * patterns + sum(Object.values(others)));
-}
-
-const sum = (values: readonly unknown[]): number =>
-  values.reduce<number>((total, each) => total + weightOfConditions(each), 0);
-
-/** Whether a value has conditions by name. A time has none. */
-const isPlain = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  isRecord(value) && !(value instanceof Date);

@@ -3,8 +3,8 @@
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { PreparedOperation, Values } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
+import type { PreparedOperation, Values } from '../schema/operation.ts';
 import type { CheckedDocument, Rejected } from './documents.ts';
 import type { Accepted } from './overHttp.ts';
 

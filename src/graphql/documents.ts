@@ -1,6 +1,6 @@
 /**
  * The documents of clients. Each is parsed, checked against the limits and validated once, as long as it is cached; so are its
- * operations prepared (`schema/compile.ts`).
+ * operations prepared (`schema/operation.ts`).
  */
 
 import {
@@ -24,7 +24,7 @@ import {
   nameArguments,
   type PreparedOperation,
   prepare,
-} from '../schema/compile.ts';
+} from '../schema/operation.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
 import { countSelectedFields } from './complexity.ts';
 import { overLimits } from './limits.ts';

@@ -166,7 +166,8 @@ function createTasks(options: GraphqlOptions) {
     const operation = found && 'operation' in found ? found.operation : undefined;
     const type = operation?.type;
     const respond = () => run(received, given, params, type);
-    if (type !== OperationTypeNode.QUERY || !accepted.whole || operation?.readsTokens)
+    const variables = isRecord(params) ? params.variables : undefined;
+    if (type !== OperationTypeNode.QUERY || !accepted.whole || operation?.readsTokens(variables))
       return other(respond, type === OperationTypeNode.MUTATION);
     const mayCache = isRecord(params) && !persisted.registers(params);
     return { kind: 'query', run: async () => computed(received, await respond(), mayCache) };

@@ -9,7 +9,7 @@ import {
   visit,
 } from 'graphql';
 import type { Config } from '../config/config.ts';
-import { fragmentsOf } from '../schema/compile.ts';
+import { fragmentsOf } from '../schema/operation.ts';
 import { requestError } from './overHttp.ts';
 
 /** In characters. Tools that put a prefix before the aliases of a client make shorter ones. */

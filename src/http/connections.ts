@@ -45,11 +45,17 @@ const lastRequest = 1_000;
 /** How many descriptors stay free for files, for other services and for other uses. */
 const reserve = 200;
 
-/** How many clients may be connected: one for each descriptor of the process, except its `own` connections and the reserve. */
-export function mostConnections(own: number): number {
+/**
+ * How many clients may be connected: one for each descriptor of the process, except its `own` connections and the reserve. Of few
+ * descriptors they get a sixteenth: a process without a free one takes its database for away.
+ */
+export const mostConnections = (own: number, descriptors = readDescriptors()): number =>
+  Math.max(descriptors - reserve - own, Math.floor(descriptors / 16));
+
+function readDescriptors(): number {
   try {
-    const [, descriptors] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-    return Math.max(Number(descriptors ?? Number.POSITIVE_INFINITY) - reserve - own, reserve);
+    const [, most] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return Number(most ?? Number.POSITIVE_INFINITY);
   } catch {
     // Only Linux has this file.
     return Number.POSITIVE_INFINITY;

@@ -1,7 +1,13 @@
 /** The reference of the REST interface: its OpenAPI document, and a page made from it, to read and to try every route. */
 
 import { readFile } from 'node:fs/promises';
-import type { OperationObject, ParameterObject, ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
+import type {
+  ComponentsObject,
+  OperationObject,
+  ParameterObject,
+  ReferenceObject,
+  SchemaObject,
+} from 'openapi3-ts/oas31';
 import { textResponse } from '../http/response.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
@@ -17,14 +23,14 @@ export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSetti
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
   const document = describeRest({ routes, version: release, examples });
   const file = staticFile('openapi.json', async () => JSON.stringify(document));
-  const { parameters = {}, schemas = {} } = document.components ?? {};
+  const { schemas = {}, ...components } = document.components ?? {};
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
   const sections = (document.tags ?? []).map(({ name, description = '' }) => {
     const forms = operations
       .filter(({ operation }) => operation.tags.includes(name))
-      .map((each) => describeRoute({ ...each, parameters }));
+      .map((each) => describeRoute({ ...each, components }));
     return section(name, description, forms);
   });
   const parts = {
@@ -57,22 +63,24 @@ interface DescribedRoute {
   readonly path: string;
   readonly method: string;
   readonly operation: OperationObject;
-  /** Those that several routes have, by name. */
-  readonly parameters: Readonly<Record<string, ParameterObject | ReferenceObject>>;
+  /** What several routes have, by name. */
+  readonly components: Pick<ComponentsObject, 'parameters' | 'responses'>;
 }
 
 const nameIn = ({ $ref }: ReferenceObject) => $ref.slice($ref.lastIndexOf('/') + 1);
 const isReference = (value: object): value is ReferenceObject => '$ref' in value;
 
-function describeRoute({ path, method, operation, parameters }: DescribedRoute): string {
+function describeRoute({ path, method, operation, components }: DescribedRoute): string {
   const { summary = '', requestBody, responses = {} } = operation;
   const fields = (operation.parameters ?? [])
-    .map((each) => (isReference(each) ? parameters[nameIn(each)] : each))
+    .map((each) => (isReference(each) ? components.parameters?.[nameIn(each)] : each))
     .map((each) => (each === undefined || isReference(each) ? '' : inputFor(each)));
   if (requestBody) fields.push(bodyField);
-  const statuses = Object.entries(responses).map(([status, { description = '', ...response }]) => {
-    const said = isReference(response) ? nameIn(response).replace(/(?<=[a-z])(?=[A-Z])/g, ' ') : description;
-    return [status, escapeHtml(said)];
+  const statuses = Object.entries(responses).map(([status, response]) => {
+    const { description = '' } = isReference(response)
+      ? (components.responses?.[nameIn(response)] ?? {})
+      : response;
+    return [status, escapeHtml(description)];
   });
   const example = responses[200]?.content?.['application/json']?.example;
   const title = `<b>${method.toUpperCase()}</b> <code>${path}</code> ${escapeHtml(summary)}`;

@@ -24,11 +24,12 @@ const headers = { Vary: 'Accept, Authorization, Host' };
  * The page as HTML for browsers, and as text for terminals.
  * @param accounts set where accounts live elsewhere.
  * @param demoToken the token of the demo account, if there is one and the client may see it.
+ * @param isVacant whether nobody has an account in the database, so that the demo account can be loaded.
  */
 export function homePage(
   exchange: Exchange,
   config: PageSettings,
-  demoToken: string | undefined,
+  { demoToken, isVacant }: { readonly demoToken: string | undefined; readonly isVacant: boolean },
   accounts?: AccountsElsewhere,
 ): HttpResponse {
   const hasOnlyPersisted = config.PERSISTED_OPERATIONS === 'only';
@@ -43,8 +44,7 @@ export function homePage(
     [`${accounts?.use ?? ''}A token for a user, with the settings of the gateway:`, createToken],
   ];
   if (demoToken !== undefined) tokens.unshift(['The token of the demo account:', demoToken]);
-  else if (!accounts)
-    tokens.push(['The demo account and its token, in a database without users:', `${program()} demo`]);
+  else if (isVacant && !accounts) tokens.push(['The demo account and its token:', `${program()} demo`]);
   if (asksForPage(exchange)) {
     // No value has a character with a meaning in HTML.
     const page = template.fill({

@@ -39,8 +39,13 @@ export function createPages(
   watch: RunInTurn,
 ): PageHandler {
   const { config, missingPages = {} } = options;
+  const findVacancy = createVacancy(options, watch);
   const pages = new Map<string, PageHandler>()
-    .set('/', (exchange) => homePage(exchange, config, demoTokenFor(exchange.request), options.accounts))
+    .set('/', async (exchange) => {
+      const demoToken = demoTokenFor(exchange.request);
+      const isVacant = demoToken === undefined && (await findVacancy());
+      return homePage(exchange, config, { demoToken, isVacant }, options.accounts);
+    })
     .set('/healthz', () => textResponse(200, 'alive'))
     .set('/readyz', createReadiness(options, watch));
   if (hasConsole(config)) {
@@ -89,6 +94,17 @@ function nothingAt(path: string, hints: Readonly<Record<string, string>>): strin
   const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
   const hint = isNearGraphql ? 'GraphQL is at /graphql, without a slash behind it. ' : '';
   return `Not found. ${hint}The home page lists all pages.`;
+}
+
+/** Makes a function that finds out whether nobody has an account. Once somebody has one, the database is not asked again. */
+function createVacancy({ database: { pool } }: PagesOptions, watch: RunInTurn): () => Promise<boolean> {
+  let asking: Promise<boolean> | undefined;
+  return async () => {
+    asking ??= watch(async () => (await pool.query('SELECT FROM "User" LIMIT 1')).rowCount === 0);
+    const isVacant = await asking.catch(() => undefined);
+    if (isVacant !== false) asking = undefined;
+    return isVacant === true;
+  };
 }
 
 /** How long, in milliseconds, the database may take to respond to a probe. */

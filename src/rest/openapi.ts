@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document of the REST interface, made from its operations with the descriptions of the GraphQL schema: each operation's
- * data is described as JSON Schema.
+ * The OpenAPI document of the REST interface, made from its operations: each operation's data is described as JSON Schema, with the
+ * descriptions of the GraphQL schema or those of `overrides.ts`.
  */
 
 import { STATUS_CODES } from 'node:http';
@@ -31,21 +31,22 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { challengeFor, forbiddenUser, messages } from '../errors.ts';
+import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
-import { fragmentsOf } from '../schema/compile.ts';
-import { descriptionOfUnknown, isNullOnlyWithError, lowerFirst } from '../schema/fields.ts';
+import { descriptionOfUnknown, isNullOnlyWithError } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { fragmentsOf } from '../schema/operation.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
-import { isOptional, isSpread, nameOf, type Route } from './routes.ts';
+import { overrides } from './overrides.ts';
+import { isOnePage, isOptional, isSpread, type Route } from './routes.ts';
 
 interface OpenApiOptions {
   readonly routes: readonly Route[];
   /** The version of the gateway. */
   readonly version: string;
-  /** Example data of successful responses, by the names of the operations. */
+  /** Example data of successful responses, by the names in `operations.graphql`. */
   readonly examples: Readonly<Record<string, unknown>>;
 }
 
@@ -64,18 +65,17 @@ const tagNames: Readonly<Record<string, string>> = {
 const introduction = `The older interface to the data that \`/graphql\` serves.
 
 Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
-\`HEAD\` works wherever \`GET\` does. Another method on a known path gets a 405 and \`Allow\`,
-and an unknown path a 404. A request that is not well-formed HTTP reaches no route: it gets a 400, 408 or 431
-in the same envelope. Parameters that an operation does not know are ignored.`;
+\`HEAD\` works wherever \`GET\` does. An unknown path gets a 404. Parameters that an operation does not know are ignored.`;
 
-const tokenDescription = `An API token of the account whose data is asked for. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
+const tokenDescription = `An API token of your account. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
 
 /** Describes the routes. */
 export function describeRest({ routes, version, examples }: OpenApiOptions): OpenAPIObject {
   const schemas: Record<string, SchemaObject> = {
-    Error: exactly({
+    // Not `Error`, which is a name of its own in most languages.
+    ErrorResponse: exactly({
       ok: { type: 'boolean', const: false },
-      error: { type: 'string', description: 'What is wrong.' },
+      error: { type: 'string', description: 'What went wrong, for people to read.' },
     }),
     Pagination: exactly({
       limit: { ...limitSchema, description: 'How many records the page has at most.' },
@@ -84,17 +84,14 @@ export function describeRest({ routes, version, examples }: OpenApiOptions): Ope
   };
   const tags = new Map<string, string>();
   const paths: NonNullable<OpenAPIObject['paths']> = {};
-  const ids = new Set<string>();
   for (const route of routes) {
     const { record, data } = describeSelection(route, schemas);
     const tag = tagNames[record.name] ?? record.name;
-    tags.set(tag, record.description ?? '');
-    const id = operationId(route, ids);
-    ids.add(id);
-    const operation = operationOf(route, data, examples[nameOf(route)]);
+    tags.set(tag, descriptionOf(record));
+    const operation = operationOf(route, data, examples[route.operation.name?.value ?? '']);
     paths[route.path] = {
       ...paths[route.path],
-      [route.method.toLowerCase()]: { operationId: id, tags: [tag], ...operation },
+      [route.method.toLowerCase()]: { operationId: route.name, tags: [tag], ...operation },
     };
   }
   return {
@@ -104,9 +101,10 @@ export function describeRest({ routes, version, examples }: OpenApiOptions): Ope
       version: interfaceVersion,
       'x-gateway-version': version,
       description: introduction,
+      contact: { name: 'The operator of this gateway' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/api/v1' }],
+    servers: [{ url: '/api/v1', description: 'The gateway that sent this document.' }],
     security: [{ token: [] }],
     tags: [...tags].map(([name, description]) => ({ name, description })),
     paths,
@@ -123,9 +121,9 @@ export function describeRest({ routes, version, examples }: OpenApiOptions): Ope
 }
 
 function operationOf(route: Route, data: Schema, example: unknown): Omit<OperationObject, 'operationId'> {
-  const { description, body } = route;
+  const { summary, description, body } = route;
   return {
-    summary: description.split(/(?<=\.) /, 1)[0] || nameOf(route),
+    summary,
     description,
     parameters: [
       ...(route.path.includes('{id}') ? [idParameterWith(example)] : []),
@@ -148,7 +146,7 @@ export const idParameter = {
   name: 'id',
   in: 'path',
   required: true,
-  description: 'The integer id of the REST interface. At least 1.',
+  description: 'Integer id of the record.',
   schema: { type: 'integer', minimum: 1 },
 } as const satisfies ParameterObject;
 
@@ -157,19 +155,22 @@ const idParameterWith = (example: unknown): ParameterObject =>
   isRecord(example) && 'id' in example ? { ...idParameter, example: example.id } : idParameter;
 
 function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObject {
-  const { body, isList } = route;
+  const { body, isList, isMutation, missing } = route;
   const badRequests = [
     ...(body ? [body.message] : []),
     messages.invalidId,
     ...(isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
     messages.wrongPosition,
+    messages.badRequest,
   ];
-  const shared = [401, 403, ...(body ? [413, 415] : []), 429, 500, 503];
-  const cached = { ETag: reference('headers', 'ETag') };
+  const withoutBody = body ? [] : [413, 415];
+  const shared = Object.keys(sharedFailures).filter((status) => !withoutBody.includes(Number(status)));
+  const forbidden = isMutation && failure(403, [scopeNeeded(route.scope), forbiddenUser('2')]);
+  const cached = carried('ETag', 'Age');
   return {
     200: {
       description: STATUS_CODES[200] ?? '',
-      headers: route.isMutation ? { 'Dovetail-Position': reference('headers', 'Position') } : cached,
+      headers: isMutation ? carried('Dovetail-Position') : cached,
       content: {
         'application/json': {
           schema: exactly({ ok: { type: 'boolean', const: true }, data }),
@@ -177,30 +178,55 @@ function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObj
         },
       },
     },
-    ...(!route.isMutation && {
-      304: { description: 'The response is the one with the tag.', headers: cached },
+    ...(!isMutation && {
+      304: { description: 'The response has not changed.', headers: cached },
     }),
-    400: failure(400, badRequests, body && { Accept: reference('headers', 'Accept') }),
-    ...(route.missing !== undefined && { 404: failure(404, [route.missing]) }),
-    ...Object.fromEntries(shared.map((status) => [status, reference('responses', nameOfStatus(status))])),
+    400: failure(400, badRequests, ...(body ? ['Accept'] : [])),
+    ...(missing !== undefined && { 404: failure(404, [missing]) }),
+    ...Object.fromEntries(
+      shared.map((status) => [status, reference('responses', nameOfStatus(Number(status)))]),
+    ),
+    ...(forbidden && { 403: forbidden }),
   };
 }
 
-/** @param errors the messages; or one example of them, where a message depends on the request. */
-function failure(
-  status: number,
-  errors: readonly string[] | string,
-  carried?: NonNullable<ResponseObject['headers']>,
-): ResponseObject {
-  const examples =
-    typeof errors === 'string'
-      ? { example: restError(errors) }
-      : { examples: Object.fromEntries(errors.map((error) => [error, { value: restError(error) }])) };
+/** When a request gets an error of this status. */
+const reasons: Readonly<Record<number, string>> = {
+  400: 'The request is invalid.',
+  401: 'The request has no valid token.',
+  403: 'The request names another user, or its token lacks the scope.',
+  404: 'You have no such record.',
+  405: 'The path does not take the method.',
+  408: 'The request took too long to arrive.',
+  413: 'The body is larger than 64 KiB.',
+  415: 'The body has a `Content-Encoding`.',
+  429: 'There were too many requests.',
+  431: 'The headers are too large.',
+  500: 'Something unexpected happened.',
+  502: 'Only in front of another service: it cannot be reached, or its response cannot be used.',
+  503: 'The request cannot be served now.',
+  504: 'Only in front of another service: it did not respond in time.',
+};
+
+/** @param names the headers, besides those of every response. */
+function failure(status: number, errors: readonly string[], ...names: readonly string[]): ResponseObject {
+  const examples = Object.fromEntries(errors.map((error) => [error, { value: restError(error) }]));
   return {
-    description: STATUS_CODES[status] ?? '',
-    ...(carried && { headers: carried }),
-    content: { 'application/json': { schema: reference('schemas', 'Error'), ...examples } },
+    description: reasons[status] ?? '',
+    headers: carried(...names),
+    content: {
+      'application/json': {
+        schema: reference('schemas', 'ErrorResponse'),
+        ...(errors.length > 0 && { examples }),
+      },
+    },
   };
+}
+
+/** References to the headers of a response, by their names. */
+function carried(...names: readonly string[]): Record<string, ReferenceObject> {
+  const all = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy', ...names];
+  return Object.fromEntries(all.map((name) => [name, reference('headers', name)]));
 }
 
 const limitSchema: SchemaObject = { type: 'integer', minimum: 1, maximum: pageSize.highest };
@@ -224,40 +250,69 @@ export const parameters = {
   TargetUserId: {
     name: 'targetUserId',
     in: 'query',
-    description: "Whose data is meant. Only the viewer's own id is accepted.",
+    description: 'User whose data to return. Only your own id is accepted.',
     schema: { type: 'integer', minimum: 1 },
   },
   Position: {
     name: 'Dovetail-Position',
     in: 'header',
     description:
-      'That of the response to a write: the response is as new as that write, whichever gateway of several it comes from.',
+      'The header of the response to a write. The response shows that write, whichever of several gateways it comes from.',
     schema: { type: 'string', pattern: positionPattern },
   },
   IfNoneMatch: {
     name: 'If-None-Match',
     in: 'header',
-    description: 'The `ETag` of a response that the client has. If it still holds, the response is a 304.',
+    description: 'The `ETag` of a response that you have. If it has not changed, the response is a 304.',
     schema: { type: 'string' },
   },
 } as const satisfies Record<string, ParameterObject>;
 
 const headers: Record<string, HeaderObject> = {
-  Position: {
+  'X-Request-Id': {
+    description: 'Names the request in the log of the gateway: that of the request, if it is usable.',
+    schema: { type: 'string' },
+  },
+  RateLimit: {
+    description: 'How many requests are left (`r`), and in how many seconds the count starts again (`t`).',
+    schema: { type: 'string' },
+    example: '"token";r=599;t=60',
+  },
+  'RateLimit-Policy': {
+    description: 'The limit: so many requests (`q`) in so many seconds (`w`).',
+    schema: { type: 'string' },
+    example: '"token";q=600;w=60',
+  },
+  Age: {
+    description: 'Only in front of another service: for how many seconds the gateway has had the response.',
+    schema: { type: 'integer', minimum: 0 },
+  },
+  Allow: {
+    description: 'The methods that the path takes.',
+    required: true,
+    schema: { type: 'string' },
+    example: 'GET, HEAD',
+  },
+  'Dovetail-Position': {
     description:
-      'How far the database has come with the write; sent back with a request, that request reads nothing older. The embedded database, which has one gateway, gives none.',
+      'How far the database was after the write. A request that carries it reads nothing older. The embedded database has only one gateway and sends none.',
     schema: { type: 'string', pattern: positionPattern },
   },
   Accept: {
-    description: 'The media type that the body must have, if it was not JSON or not sent as JSON.',
+    description: 'The media type that is accepted, if the body was not JSON or not sent as JSON.',
     schema: { type: 'string', const: 'application/json' },
+  },
+  'Accept-Encoding': {
+    description: 'The only encoding that is accepted.',
+    required: true,
+    schema: { type: 'string', const: 'identity' },
   },
   ETag: {
     description: 'Identifies the content of this response, for `If-None-Match`.',
     required: true,
     schema: { type: 'string' },
   },
-  WwwAuthenticate: {
+  'WWW-Authenticate': {
     description: 'The scheme, and what is wrong with the token, if there is one.',
     required: true,
     schema: { type: 'string', pattern: '^Bearer( |$)' },
@@ -268,44 +323,41 @@ const headers: Record<string, HeaderObject> = {
       ]),
     ),
   },
-  RetryAfter: {
+  'Retry-After': {
     description: 'Seconds to wait before the next request.',
     required: true,
     schema: { type: 'integer', minimum: 0 },
   },
 };
 
-const retryAfter = { 'Retry-After': reference('headers', 'RetryAfter') };
-
 /** Errors that are the same on every route that can fail with them. */
 const sharedFailures: Readonly<Record<string, ResponseObject>> = {
-  401: failure(401, [messages.unauthorized], { 'WWW-Authenticate': reference('headers', 'WwwAuthenticate') }),
-  // Its message has the id from the request.
-  403: failure(403, forbiddenUser('2')),
+  401: failure(401, [messages.unauthorized], 'WWW-Authenticate'),
+  403: failure(403, [forbiddenUser('2')]),
+  405: failure(405, [messages.methodNotAllowed], 'Allow'),
+  408: failure(408, [messages.tooSlow]),
   413: failure(413, [messages.bodyTooLarge]),
-  415: failure(415, [messages.bodyEncoded]),
-  429: failure(429, [messages.tooManyRequests], retryAfter),
+  415: failure(415, [messages.bodyEncoded], 'Accept-Encoding'),
+  429: failure(429, [messages.tooManyRequests], 'Retry-After'),
+  431: failure(431, [messages.headersTooLarge]),
   500: failure(500, [messages.internal]),
-  // A message about pending details has their number.
-  503: failure(503, messages.tooBusy, retryAfter),
+  // An extension has the messages of these two.
+  502: failure(502, []),
+  503: failure(503, [messages.databaseAway, messages.primaryBehind, messages.tooBusy], 'Retry-After'),
+  504: failure(504, []),
 };
 
 function nameOfStatus(status: number): string {
   return (STATUS_CODES[status] ?? '').replaceAll(' ', '');
 }
 
-/** The name of the operation. For a further path of the same operation, the words of the path are added to make it unique. */
-function operationId(route: Route, taken: ReadonlySet<string>): string {
-  const name = nameOf(route);
-  const id = lowerFirst(name);
-  if (!taken.has(id)) return id;
-  const words = route.path.split(/\W+/).filter((word) => word !== 'id');
-  return `${id}At${words.map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`).join('')}`;
-}
-
 /** The schema of an object that has at least these values. */
 function including(values: Readonly<Record<string, unknown>>): SchemaObject {
-  const properties = Object.entries(values).map(([name, value]) => [name, { const: value }]);
+  // Some generators need the type beside the value.
+  const properties = Object.entries(values).map(([name, value]) => [
+    name,
+    { type: typeof value, const: value },
+  ]);
   return { type: 'object', properties: Object.fromEntries(properties), required: Object.keys(values) };
 }
 
@@ -346,7 +398,7 @@ export function describeSelection(
   components: Record<string, SchemaObject>,
   mayBeUnknown = false,
 ): { readonly data: Schema; readonly record: GraphQLObjectType } {
-  const scope = { name: nameOf(route), fragments: fragmentsOf(route.document), components, mayBeUnknown };
+  const scope = { name: route.name, fragments: fragmentsOf(route.document), components, mayBeUnknown };
   const root = schema.getRootType(route.operation.operation);
   const node = route.operation.selectionSet.selections[0];
   const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
@@ -357,16 +409,17 @@ export function describeSelection(
     route.missing === undefined
       ? schemaOfField(field, node, scope)
       : presentSchemaOf(field.type, node, scope);
+  const list = isOnePage(route.document) ? exactly({ data: { type: 'array', items: selected } }) : selected;
   const data =
-    route.isList && 'properties' in selected
-      ? exactly({ ...selected.properties, pagination: reference('schemas', 'Pagination') })
-      : selected;
+    route.isList && 'properties' in list
+      ? exactly({ ...list.properties, pagination: reference('schemas', 'Pagination') })
+      : list;
   return { data, record: recordOf(getNamedType(field.type), node, route) };
 }
 
 /** The type of a route's records. In a list and in the payload of a mutation, the records are one level below the field. */
 function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Route): GraphQLObjectType {
-  if (!isObjectType(type)) throw new Error(`${nameOf(route)} does not give a record`);
+  if (!isObjectType(type)) throw new Error(`${route.name} does not give a record`);
   const below = selectionSet?.selections.find(
     (part) => part.kind === Kind.FIELD && (route.isList || isSpread(part)),
   );
@@ -419,13 +472,17 @@ function objectSchemaOf(selection: SelectionSetNode, type: GraphQLObjectType, sc
       Object.fromEntries(names.map((name) => [name, properties[name]?.schema ?? {}])),
       names.filter((name) => !properties[name]?.isOptional),
     ),
-    description: type.description ?? '',
+    description: descriptionOf(type),
   };
   if (first?.kind !== Kind.FRAGMENT_SPREAD || others.length > 0) return object;
   const name = first.name.value.replace(/Fields$/, '');
   scope.components[name] = object;
   return reference('schemas', name);
 }
+
+/** The description of a type. */
+const descriptionOf = ({ name, description }: GraphQLObjectType) =>
+  overrides[name]?.description ?? description ?? '';
 
 const propertiesOf = ({ selections }: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Selected =>
   Object.assign({}, ...selections.map((part) => propertiesFrom(part, type, scope)));
@@ -444,8 +501,13 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   const inner = getNamedType(field.type);
   if (isSpread(part) && part.selectionSet && isObjectType(inner))
     return propertiesOf(part.selectionSet, inner, scope);
-  const description = descriptionOfUnknown(field) || field.description;
-  const schema = { ...schemaOfField(field, part, scope), ...(description && { description }) };
+  const { values, description = descriptionOfUnknown(field) ?? field.description } =
+    overrides[`${type.name}.${field.name}`] ?? overrides[field.name] ?? {};
+  const schema = {
+    ...schemaOfField(field, part, scope),
+    ...(values && !scope.mayBeUnknown && { enum: [...values] }),
+    ...(description && { description }),
+  };
   return { [(part.alias ?? part.name).value]: { schema, isOptional: isOptional(part) } };
 }
 

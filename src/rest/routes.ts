@@ -21,8 +21,8 @@ import {
 import type { Scope } from '../auth/scopes.ts';
 import { isRecord } from '../http/json.ts';
 import { root } from '../root.ts';
-import { fragmentsOf, prepare } from '../schema/compile.ts';
 import type { Context } from '../schema/context.ts';
+import { fragmentsOf, prepare } from '../schema/operation.ts';
 import { schema } from '../schema/schema.ts';
 
 export interface Route {
@@ -31,7 +31,13 @@ export interface Route {
   readonly path: string;
   /** Method and path, for logs and metrics. */
   readonly label: string;
-  /** The description of its field in the schema. */
+  /** The name of a function for it: its `operationId`, and that of a tool. */
+  readonly name: string;
+  /** The first path of the operation, for a further one. */
+  readonly aliasOf: string | undefined;
+  /** What it does, in a few words. */
+  readonly summary: string;
+  /** What the summary leaves out. */
   readonly description: string;
   readonly operation: OperationDefinitionNode;
   /** The operation with its fragments, and with the directives that only the REST API understands. */
@@ -50,8 +56,12 @@ export interface Route {
 
 /** The arguments of `@http`. */
 interface HttpArguments extends Pick<Route, 'method' | 'path' | 'missing'> {
+  readonly alias?: string;
   readonly body?: Readonly<Record<string, unknown>>;
 }
+
+/** The arguments of `@doc`. */
+type Texts = Pick<Route, 'summary' | 'description'>;
 
 const read = (name: string) => parse(readFileSync(new URL(`src/rest/${name}`, root), 'utf8'));
 
@@ -68,24 +78,30 @@ export function loadRoutes(operations: DocumentNode): Route[] {
   if (errors.length > 0)
     throw new AggregateError(errors, `operations.graphql: ${errors.map(String).join('\n')}`);
 
-  const http = withDirectives.getDirective('http');
-  if (!http) throw new Error('directives.graphql does not declare @http');
+  const [http, doc] = ['http', 'doc'].map((name) => withDirectives.getDirective(name));
+  if (!http || !doc) throw new Error('directives.graphql does not declare @http and @doc');
   return Object.values(separateOperations(operations)).flatMap((document) => {
     const operation = getOperationAST(document);
     if (!operation) return [];
     const { run, scope } = prepareRoute(document);
     const variables = new Set(operation.variableDefinitions?.map(({ variable }) => variable.name.value));
-    return (operation.directives ?? []).map((node): Route => {
-      // One node at a time: `getDirectiveValues` reads only the first of a repeated directive. `directives.graphql`
-      // declares the types of the values.
-      const { method, path, missing, body } = getDirectiveValues(http, {
+    // Of a repeated directive, `getDirectiveValues` reads the first.
+    const first = getDirectiveValues(http, operation)?.path as string | undefined;
+    const { summary = '', description = '' }: Partial<Texts> = getDirectiveValues(doc, operation) ?? {};
+    const directives = operation.directives?.filter(({ name }) => name.value === http.name) ?? [];
+    return directives.map((node): Route => {
+      // `directives.graphql` declares the types of the values.
+      const { method, path, alias, missing, body } = getDirectiveValues(http, {
         directives: [node],
       }) as unknown as HttpArguments;
       return {
         method,
         path,
         label: `${method} ${path}`,
-        description: descriptionOf(operation),
+        name: alias ?? operation.name?.value ?? path,
+        ...(path === first
+          ? { summary, description, aliasOf: undefined }
+          : { summary: `Alias of \`${first}\`.`, description: `${summary} ${description}`, aliasOf: first }),
         operation,
         document,
         missing,
@@ -103,9 +119,11 @@ export function loadRoutes(operations: DocumentNode): Route[] {
 function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
   const optional = optionalPaths(document);
   const spread = spreadName(document);
+  const isPage = isOnePage(document);
   const operation = prepare(
     visit(document, {
-      Directive: ({ name }) => (['http', 'spread', 'optional'].includes(name.value) ? null : undefined),
+      Directive: ({ name }) =>
+        ['http', 'doc', 'spread', 'optional', 'page'].includes(name.value) ? null : undefined,
     }),
   );
   if (!operation || operation.type === OperationTypeNode.SUBSCRIPTION)
@@ -118,25 +136,22 @@ function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
       const { [spread]: inner, ...others } = data.data;
       data.data = isRecord(inner) ? { ...inner, ...others } : null;
     }
+    // A page has at least one entry.
+    if (data && isPage) data.data = { data: [data.data].slice(Number(variables.offset)) };
     return result;
   };
   return { run, scope: operation.scope };
 }
 
-/** The name of a route's operation. */
-export function nameOf({ operation, path }: Pick<Route, 'operation' | 'path'>): string {
-  return operation.name?.value ?? path;
-}
-
-function descriptionOf({ operation, selectionSet }: OperationDefinitionNode): string {
-  const [data] = selectionSet.selections;
-  const fields = schema.getRootType(operation)?.getFields() ?? {};
-  return (data?.kind === Kind.FIELD && fields[data.name.value]?.description) || '';
-}
-
 /** Whether a field has `@spread`: the fields of its object replace it in the response. */
 export function isSpread({ directives }: FieldNode): boolean {
   return directives?.some(({ name }) => name.value === 'spread') ?? false;
+}
+
+/** Whether the data has `@page`: the response has a list with the object alone. */
+export function isOnePage(document: DocumentNode): boolean {
+  const [data] = getOperationAST(document)?.selectionSet.selections ?? [];
+  return data?.directives?.some(({ name }) => name.value === 'page') ?? false;
 }
 
 /** Whether a field has `@optional`: it is left out of the response where it is null. */

@@ -8,11 +8,11 @@ import type PrismaTypes from '../database/generated/pothos.ts';
 import { getDatamodel } from '../database/generated/pothos.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { ScopedClient } from '../database/scope/scope.ts';
-import { readsProperty } from './compilerSchema.ts';
 import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
 import { isoInstant, isoTime } from './isoInstant.ts';
 import { pageSize } from './loading/pagination.ts';
+import { readsProperty } from './requirements.ts';
 
 export interface BuilderTypes {
   PrismaTypes: PrismaTypes;

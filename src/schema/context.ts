@@ -4,7 +4,14 @@
  */
 
 import DataLoader from 'dataloader';
-import type { FieldNode, GraphQLObjectType, GraphQLResolveInfo } from 'graphql';
+import type {
+  DocumentNode,
+  ExecutionResult,
+  FieldNode,
+  GraphQLObjectType,
+  GraphQLResolveInfo,
+  GraphQLSchema,
+} from 'graphql';
 import type pg from 'pg';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
@@ -18,7 +25,7 @@ export interface AccountElsewhere {
   /**
    * Activates a template there and then here.
    * @param activateHere is called once the template is active there.
-   * @returns the result of `activateHere`, and whether the schedule type has changed or may have; undefined for a viewer whose
+   * @returns the result of `activateHere`, and whether the schedule type has changed, null if that is not known; undefined for a viewer whose
    * account lives here.
    * @throws a client error if the activation is rejected there, or its result is unknown.
    */
@@ -26,12 +33,32 @@ export interface AccountElsewhere {
     viewer: Viewer,
     templateId: number,
     activateHere: () => Promise<Here>,
-  ): Promise<{ here: Here; scheduleTypeChanged: boolean } | undefined>;
+  ): Promise<{ here: Here; scheduleTypeChanged: boolean | null } | undefined>;
   /**
    * Fetches pending details of records that the viewer may see, and stores them.
    * @throws SERVICE_UNAVAILABLE, with `retryAfter`, if not all of them can be fetched now.
    */
   fetchDetails(viewer: Viewer, model: DetailedModel, ids: readonly number[]): Promise<void>;
+}
+
+/** Code that executes an operation, given coerced values of its variables. Its result is exactly that of graphql-js. */
+export type CompiledOperation = (
+  variables: Readonly<Record<string, unknown>>,
+  context: Context | undefined,
+) => Promise<ExecutionResult>;
+
+/** What extensions do for an operation. */
+export interface OperationHooks {
+  /** A viewer activates a template, or the details of a record are missing: the data of an account that lives elsewhere. */
+  readonly elsewhere?: AccountElsewhere | undefined;
+  /**
+   * An operation runs again, or one of its variants.
+   * @param document has the operation alone, with no directives.
+   * @returns undefined if graphql-js has to execute it.
+   */
+  readonly compile?:
+    | ((schema: GraphQLSchema, document: DocumentNode) => CompiledOperation | undefined)
+    | undefined;
 }
 
 /**
@@ -56,22 +83,21 @@ interface Clients {
 }
 
 /** Each operation has a context of its own, since its loaders cache rows. */
-export interface Context extends Clients {
+export interface Context extends Clients, OperationHooks {
   readonly viewer: Viewer;
   readonly sql: Sql;
   readonly loaders: ReturnType<typeof createLoaders>;
-  readonly elsewhere: AccountElsewhere | undefined;
 }
 
 /** @param clients by default none: only fields of the reader work. */
 export function createContext(
   sql: Sql,
   viewer: Viewer,
-  elsewhere: AccountElsewhere | undefined,
+  { elsewhere, compile }: OperationHooks = {},
   clients?: Clients,
 ): Context {
   // Without clients, a field that uses them fails.
-  return { viewer, sql, loaders: createLoaders(), elsewhere, ...(clients as Clients) };
+  return { viewer, sql, loaders: createLoaders(), elsewhere, compile, ...(clients as Clients) };
 }
 
 /**

@@ -8,9 +8,14 @@ import { getRefFromModel } from '@pothos/plugin-prisma';
 import type { GraphQLField, GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { fieldOf } from '../database/dataModel.ts';
-import { currentViewer, type ListedType, type RecordType, type ViewerRef } from '../database/models.ts';
+import {
+  currentViewer,
+  isListedType,
+  type ListedType,
+  type RecordType,
+  type ViewerRef,
+} from '../database/models.ts';
 import { builder } from './builder.ts';
-import { readsProperty } from './compilerSchema.ts';
 import { type Context, placeOf } from './context.ts';
 import { type FilterableType, filterRef, type ListArguments, orderRef, readListArguments } from './filter.ts';
 import { checkDatabaseId } from './globalId.ts';
@@ -28,7 +33,7 @@ import {
   readRows,
   slots,
 } from './loading/rows.ts';
-import { type FilterTarget, needing, showing } from './requirements.ts';
+import { type FilterTarget, needing, readsProperty, showing } from './requirements.ts';
 
 /** A type of records, or the interface of devices. Pothos has no type for what they have in common. */
 type AnyRecord = ReturnType<typeof builder.objectRef<{ readonly id: number }>>;
@@ -163,19 +168,22 @@ export function listedRecord<M extends ListedType>(
   { one, all, ...options }: RecordOptions<M> & { readonly one: string; readonly all: string },
 ): ReturnType<typeof typeOf<M>> {
   const type = record(model, options);
-  const name = lowerFirst(model);
-  builder.queryField(name, (t) =>
+  addQuery(model, one);
+  addViewerList(`${lowerFirst(model)}s`, model, type, all, viewerList(model));
+  return type;
+}
+
+/** Adds the query for one record of a model. */
+export const addQuery = (model: RecordType, description: string): void =>
+  builder.queryField(lowerFirst(model), (t) =>
     t.field({
-      type: type as AnyRecord,
+      type: typeOf(model) as AnyRecord,
       nullable: true,
       args: recordArguments,
-      description: one,
+      description,
       resolve: findByDatabaseId(model),
     }),
   );
-  addViewerList(`${name}s`, model, type, all, viewerList(model));
-  return type;
-}
 
 /** The name of a query for a type, or of the operation or tool for a query. */
 export const lowerFirst = (name: string) => `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
@@ -184,7 +192,7 @@ export const lowerFirst = (name: string) => `${name.charAt(0).toLowerCase()}${na
 export function addViewerList(...[name, ...given]: [string, ...Parameters<typeof listField<unknown>>]): void {
   const list = listField(...given);
   builder.queryField(name, (t) => t.connection(...list));
-  if (name !== 'users') builder.objectField(typeOf('User'), name, (t) => t.connection(...list));
+  builder.objectField(typeOf('User'), name, (t) => t.connection(...list));
 }
 
 /** Adds a field for a record of the viewer's to `Query` and `User`. */
@@ -284,11 +292,15 @@ const findFirst = (model: ListedType, rows: RowQuery['rows']) =>
   }) as const;
 
 /** A to-one link, by the column that holds the id of the record: null if the viewer may not see the record. */
-export function toOne<M extends ListedType, Column extends string>(model: M, column: Column) {
+export function toOne<M extends RecordType, Column extends string>(model: M, column: Column) {
   return {
     type: typeOf(model),
     nullable: true,
-    extensions: needing({ columns: [column], filter: { link: model, by: column } }),
+    extensions: needing({
+      columns: [column],
+      // The viewer sees no other user than themselves, so a filter by a user would be pointless.
+      filter: isListedType(model) ? { link: model, by: column } : undefined,
+    }),
     resolve: async (
       parent: Readonly<Record<Column, number | null>>,
       _args: unknown,

@@ -3,12 +3,18 @@
  * and what `where` means as a condition on rows.
  */
 
-import { EnumRef } from '@pothos/core';
-import type { Viewer } from '../auth/viewer.ts';
+import { GraphQLError } from 'graphql';
 import { fieldOf, linkBy } from '../database/dataModel.ts';
-import { type ListedType, listedTypes, visibleTo } from '../database/models.ts';
-import { isText } from '../database/reader/statement.ts';
+import {
+  currentViewer,
+  type ListedType,
+  listedTypes,
+  type ViewerRef,
+  visibleTo,
+} from '../database/models.ts';
+import { countJoins, isText } from '../database/reader/statement.ts';
 import { argumentError } from '../errors.ts';
+import { isRecord } from '../http/json.ts';
 import { builder } from './builder.ts';
 import {
   defaultOrder,
@@ -27,14 +33,11 @@ interface FilterField {
   readonly description: string;
   readonly target: FilterTarget;
   readonly isNullable: boolean;
-  /** The enumeration that its values are of, if there is one. */
-  readonly enumeration: { readonly name: string; readonly ref: Enumeration } | undefined;
 }
 
-type Enumeration = EnumRef<(typeof builder)['$inferSchemaTypes'], unknown>;
-
 /** The records of a list: those of a model, or devices of all kinds, which share the fields of their interface. */
-export type FilterableType = ListedType | 'Device';
+export type FilterableType = (typeof filterableTypes)[number];
+const filterableTypes = [...listedTypes, 'Device'] as const;
 
 /** The model of a listed type. For devices of all kinds it is one of the kinds: the shared columns are the same in each. */
 export const modelOf = (type: FilterableType): ListedType => (type === 'Device' ? 'DttDevice' : type);
@@ -68,7 +71,7 @@ function interfacesOf(type: string): string[] {
 function ownFields(type: string): FilterField[] {
   return [...builder.configStore.getFields(type)].flatMap(
     ([name, { type: its, extensions, description }]) => {
-      const target = targetOf(extensions ?? {});
+      const target = needsIn(extensions ?? {})?.filter;
       if (!target || its.kind === 'List') return [];
       return [
         {
@@ -76,17 +79,10 @@ function ownFields(type: string): FilterField[] {
           description: description ?? '',
           target,
           isNullable: 'nullable' in its && its.nullable === true,
-          enumeration: its.ref instanceof EnumRef ? { name: its.ref.name, ref: its.ref } : undefined,
         },
       ];
     },
   );
-}
-
-function targetOf(extensions: Readonly<Record<string, unknown>>): FilterTarget | undefined {
-  const filter = needsIn(extensions)?.filter;
-  // The viewer sees no other user than themselves, so a filter by a user would be pointless.
-  return filter && 'link' in filter && filter.link === 'User' ? undefined : filter;
 }
 
 /** The type of a field's value in the data model. */
@@ -133,7 +129,7 @@ export interface ListArguments extends PageArguments {
 export function readListArguments(
   type: FilterableType,
   { where, orderBy }: ListArguments,
-  viewer: Viewer,
+  viewer: ViewerRef,
 ): { readonly order: Order; readonly filter: ListFilter } {
   const condition = readFilter(type, where, viewer);
   const ordered = readOrder(type, orderBy);
@@ -180,6 +176,8 @@ export interface FilterInput {
 export const bounds = {
   /** Conditions of a filter: each comparison, each link, and each item of `and`, `or` and `not` counts. */
   conditions: 50,
+  /** Tables that a filter joins. PostgreSQL compares the orders of all joins to plan a statement: 48 of them took it 1 to 3 s. */
+  joins: 12,
   /** Levels of nested `and`, `or`, `not` and links. */
   depth: 5,
   /** Items of one `in` list. */
@@ -190,13 +188,44 @@ export const bounds = {
   keys: 3,
 } as const;
 
+/**
+ * What a list costs in the complexity of an operation: one in its default order is read from an index, and any other may have to scan
+ * and sort all rows of the viewer. A scan of a few thousand rows takes as long as this many fields of a response.
+ */
+const weights = {
+  scan: 100,
+  comparison: 10,
+  /** An item of a list to compare with. */
+  item: 1,
+  /** A pattern is matched with each text character by character in lower case, which takes as long as another scan. */
+  pattern: 100,
+  /** A joined table, most of it for the planning of the statement. */
+  join: 50,
+  orderKey: 10,
+} as const;
+
 /** The place of a condition in a filter. */
 interface ConditionPlace {
   readonly type: FilterableType;
   readonly path: string;
   readonly depth: number;
-  /** Of the whole filter. `conditions` is how many were read so far. */
-  readonly reading: { readonly viewer: Viewer; conditions: number };
+  readonly reading: Reading;
+}
+
+/** What was read of a filter so far. */
+interface Reading {
+  readonly viewer: ViewerRef;
+  conditions: number;
+  /** The weight of its comparisons. */
+  weight: number;
+}
+
+type LinkTarget = Extract<FilterTarget, { readonly link: unknown }>;
+
+/** Conditions that a row has to meet, all of them. Those on one linked record are together, since each link is a join. */
+interface Conditions {
+  readonly own: (object | undefined)[];
+  readonly linked: Map<LinkTarget, Conditions>;
 }
 
 /** A condition that no row meets. */
@@ -208,69 +237,120 @@ const never = { id: { in: [] } };
  * others.
  * @throws a client error about the argument `where`.
  */
-export function readFilter(
+export const readFilter = (
   type: FilterableType,
   where: FilterInput | null | undefined,
-  viewer: Viewer,
-): object | undefined {
-  if (where == null) return undefined;
-  return readRecord(where, { type, path: 'where', depth: 1, reading: { viewer, conditions: 0 } });
+  viewer: ViewerRef,
+): object | undefined => (where == null ? undefined : read(type, where, viewer).condition);
+
+function read(type: FilterableType, where: FilterInput, viewer: ViewerRef) {
+  const reading = { viewer, conditions: 0, weight: 0 };
+  const place = { type, path: 'where', depth: 1, reading };
+  const condition = conditionOf(readRecord(where, place), place);
+  const joins = condition ? countJoins(modelOf(type), condition) : 0;
+  if (joins > bounds.joins)
+    throw argumentError(
+      'where',
+      `where must join at most ${bounds.joins} tables, and joins ${joins}: put conditions on one linked record under one link`,
+    );
+  return { condition, weight: reading.weight + weights.join * joins };
 }
 
-function readRecord(where: FilterInput, place: ConditionPlace): object | undefined {
+/**
+ * The weight of a list in the complexity of an operation, in addition to its records. A filter that the list rejects has none.
+ * @param input the name of the input type of `where`.
+ * @param where its value in the document, with variables replaced by their values; so is `orderBy`.
+ */
+export function weightOfList(input: string, where: unknown, orderBy: unknown): number {
+  const type = filterableTypes.find((each) => filterRef(each).name === input);
+  const filter = type && isRecord(where) ? readIfValid(type, where) : undefined;
+  const keys = [orderBy ?? []].flat().length;
+  return filter?.condition || keys > 0 ? weights.scan + (filter?.weight ?? 0) + weights.orderKey * keys : 0;
+}
+
+function readIfValid(type: FilterableType, where: FilterInput) {
+  try {
+    return read(type, where, currentViewer);
+  } catch (error) {
+    if (error instanceof GraphQLError) return undefined;
+    throw error;
+  }
+}
+
+/** Reads the conditions of a record, in addition to those that were read of it before. */
+function readRecord(
+  where: FilterInput,
+  place: ConditionPlace,
+  conditions: Conditions = { own: [], linked: new Map() },
+): Conditions {
   const { type, depth, reading } = place;
   if (depth > bounds.depth) throw tooMuch(`${bounds.depth} levels of conditions`);
   if (depth > 1) count(1, reading);
-  const parts = Object.entries(where).flatMap(([name, wanted]): (object | undefined)[] => {
-    if (wanted === undefined) return [];
+  for (const [name, wanted] of Object.entries(where)) {
+    if (wanted === undefined) continue;
     const within = { ...place, path: `${place.path}.${name}`, depth: depth + 1 };
     const field = filterFields(type).find((each) => each.name === name);
-    // The schema has validated that the value is an object.
+    // The schema has validated that the value is an object, or a list of them for `and` and `or`.
     const given = (wanted ?? rejectNull(within.path, field)) as FilterInput;
-    if (name === 'and') return readAll(given, within);
-    if (name === 'or') return [either(readAll(given, within))];
-    if (name === 'not') return [negated(readRecord(given, within))];
+    if (name === 'and' || name === 'or') {
+      const items = [given].flat().map((item, index) => ({ item, path: `${within.path}[${index}]` }));
+      if (name === 'and' || items.length === 1)
+        for (const { item, path } of items) readRecord(item, { ...within, path }, conditions);
+      else conditions.own.push(either(items.map(({ item, path }) => readAlone(item, { ...within, path }))));
+    } else if (name === 'not') conditions.own.push(negated(readAlone(given, within)));
     // The input type has only the fields of this list, and the three above.
-    if (!field) throw new Error(`${type} cannot be filtered by ${name}`);
-    return [readField(field, given, within)];
-  });
-  return all(parts);
+    else if (!field) throw new Error(`${type} cannot be filtered by ${name}`);
+    else readField(field, given, within, conditions);
+  }
+  return conditions;
 }
 
-const readAll = (given: unknown, place: ConditionPlace): (object | undefined)[] =>
-  [given].flat().map((each, index) =>
-    // The schema has validated that each item is an object.
-    readRecord(each as FilterInput, { ...place, path: `${place.path}[${index}]` }),
-  );
+/** Reads a record into a condition of its own. */
+const readAlone = (where: FilterInput, place: ConditionPlace): object | undefined =>
+  conditionOf(readRecord(where, place), place);
 
-function readField(field: FilterField, wanted: FilterInput, place: ConditionPlace): object | undefined {
+function conditionOf({ own, linked }: Conditions, place: ConditionPlace): object | undefined {
+  const links = [...linked].map(([{ link, by }, conditions]) => ({
+    [linkBy(modelOf(place.type), by)]: all([
+      visibleTo(place.reading.viewer, link),
+      conditionOf(conditions, { ...place, type: link }),
+    ]),
+  }));
+  return all([...own, ...links]);
+}
+
+function readField(
+  field: FilterField,
+  wanted: FilterInput,
+  place: ConditionPlace,
+  { own, linked }: Conditions,
+): void {
   const { type, path, reading } = place;
   const { target } = field;
   if ('link' in target) {
-    const inner = readRecord(wanted, { ...place, type: target.link });
-    const seen = visibleTo(reading.viewer, target.link);
-    return { [linkBy(modelOf(type), target.by)]: inner ? { AND: [seen, inner] } : seen };
+    linked.set(target, readRecord(wanted, { ...place, type: target.link }, linked.get(target)));
+    return;
   }
-  const comparisons = Object.entries(wanted).flatMap(([operator, value]): [string, unknown][] =>
-    value === undefined
-      ? []
-      : [[operator, value ?? rejectNull(`${path}.${operator}`, operator === 'isNull' ? undefined : field)]],
-  );
-  count(comparisons.length, reading);
-  return all(
-    comparisons.map(([operator, value]) => {
-      checkValue(path, operator, value);
-      if ('condition' in target) {
-        const condition = target.condition(reading.viewer);
-        return value === true ? condition : { NOT: condition };
-      }
-      return compareColumns(modelOf(type), target.columns, operator, value);
-    }),
-  );
+  for (const [operator, given] of Object.entries(wanted)) {
+    if (given === undefined) continue;
+    count(1, reading);
+    const value = given ?? rejectNull(`${path}.${operator}`, operator === 'isNull' ? undefined : field);
+    checkValue(path, operator, value);
+    reading.weight += weightOfComparison(operator, value);
+    if ('condition' in target) {
+      const condition = target.condition(reading.viewer);
+      own.push(value === true ? condition : { NOT: condition });
+    } else own.push(compareColumns(modelOf(type), target.columns, operator, value));
+  }
+}
+
+function weightOfComparison(operator: string, value: unknown): number {
+  if (isPattern(operator)) return weights.pattern;
+  return weights.comparison + (operator === 'in' ? weights.item * [value].flat().length : 0);
 }
 
 /** Counts conditions. A link without conditions counts as well, since it is a part of the statement too. */
-function count(conditions: number, reading: ConditionPlace['reading']): void {
+function count(conditions: number, reading: Reading): void {
   reading.conditions += conditions;
   if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions`);
 }
@@ -298,6 +378,7 @@ function compareColumns(
 
 function comparison(operator: string, value: unknown): object {
   if (operator === 'eq') return { equals: value };
+  if (operator === 'ne') return { not: value };
   if (operator === 'in') return { in: [value].flat() };
   if (isPattern(operator))
     // LIKE would read these characters as wildcards and escapes.
@@ -324,9 +405,10 @@ function checkValue(field: string, operator: string, value: unknown): void {
     );
 }
 
-/** Combines conditions with AND; undefined if there are none. */
+/** Combines conditions with AND, equal ones once; undefined if there are none. */
 function all(conditions: readonly (object | undefined)[]): object | undefined {
-  const [first, ...others] = conditions.filter((each) => each !== undefined);
+  const known = conditions.filter((each) => each !== undefined);
+  const [first, ...others] = new Map(known.map((each) => [JSON.stringify(each), each])).values();
   return first && others.length > 0 ? { AND: [first, ...others] } : first;
 }
 
@@ -364,11 +446,11 @@ const direction = builder.enumType('OrderDirection', {
 
 /** Implements the input types of filters and orders. Pothos reads fields in the order of types, so this has to come after all other types. */
 export function addFilters(): void {
-  for (const type of [...listedTypes, 'Device'] as const) {
+  for (const type of filterableTypes) {
     filterRef(type).implement({
       description:
         `Conditions on a ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
-        `comparison, \`not\` included; \`isNull\` asks for it. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
+        `comparison but \`isNull\`. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
       fields: (t) => ({
         ...Object.fromEntries(
           filterFields(type).map((field) => [
@@ -416,7 +498,7 @@ function orderFields(type: FilterableType) {
 /** The input type for a field: the comparisons that it allows, or the filter of the record that it links to. */
 function comparisonsOf(type: FilterableType, field: FilterField) {
   if ('link' in field.target) return filterRef(field.target.link);
-  const name = field.enumeration?.name ?? columnType(type, field);
+  const name = columnType(type, field);
   const key = `${field.isNullable ? 'Nullable' : ''}${name}Filter`;
   const input = comparisons.get(key) ?? createComparisons(key, name, field);
   comparisons.set(key, input);
@@ -425,17 +507,22 @@ function comparisonsOf(type: FilterableType, field: FilterField) {
 
 const comparisons = new Map<string, ReturnType<typeof createComparisons>>();
 
-/** @param name the name of a scalar or an enumeration. */
-function createComparisons(key: string, name: string, { isNullable, enumeration }: FilterField) {
+/** @param name the name of a scalar. */
+function createComparisons(key: string, name: string, { isNullable }: FilterField) {
   const isOrdered = ['Int', 'Float', 'DateTime'].includes(name);
-  // A type that is no enumeration is a scalar, which Pothos knows by its name.
-  const of = enumeration?.ref ?? (name as 'String');
+  // Pothos knows scalars by their names.
+  const of = name as 'String';
   return builder.inputType(key, {
     description: `Comparisons of a ${name}. All that are given have to be met.`,
     fields: (t) => ({
       eq: t.field({ type: of, description: 'Equal to this.' }),
       ...(name !== 'Boolean' && {
-        not: t.field({ type: of, description: 'A value other than this.' }),
+        ne: t.field({
+          type: of,
+          description: isNullable
+            ? 'A value other than this. A record without a value does not meet it: `not` around `eq` selects those as well.'
+            : 'A value other than this.',
+        }),
         in: t.field({
           type: [of],
           description: `Equal to one of these, at most ${bounds.items}. No record meets an empty list.`,

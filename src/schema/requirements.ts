@@ -2,7 +2,6 @@
 
 import type { GraphQLObjectType } from 'graphql';
 import type { ListedType, ViewerRef } from '../database/models.ts';
-import { readsProperty } from './compilerSchema.ts';
 
 /** What a field of a filter means in the database. */
 export type FilterTarget =
@@ -23,6 +22,9 @@ export interface FieldRequirements {
   /** Its meaning in the filter of a list. */
   readonly filter?: FilterTarget | undefined;
 }
+
+/** The extension of a field whose resolver only returns a property of its parent. */
+export const readsProperty = (name: string) => ({ property: name });
 
 export const needing = (needs: FieldRequirements) => ({ needs });
 

@@ -7,7 +7,17 @@ import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import type { BatchPart, Task } from '../http/task.ts';
 import type { RestHandler } from '../rest/handler.ts';
-import type { createTaskRunner } from './pipeline.ts';
+
+/**
+ * Responds to a task from the cache, or else runs it.
+ * @param asked the exchange whose API has the task: another one than `exchange` within a tool call.
+ */
+export type RunTask = (
+  exchange: Exchange,
+  viewer: Viewer | null,
+  task: Task,
+  asked?: Pick<Exchange, 'endpoint'>,
+) => HttpResponse | StreamedResponse | Promise<HttpResponse | StreamedResponse>;
 
 /**
  * Runs the parts of a batch. A part that is in order (a mutation) runs alone, after all before it. The others run concurrently.
@@ -48,10 +58,7 @@ export async function runBatch(
  * request is looked up in the cache, shed and run as if it had come by itself.
  */
 export const createInnerRunner =
-  (
-    { graphql, rest }: { graphql: GraphqlHandler; rest: RestHandler },
-    runTask: ReturnType<typeof createTaskRunner>,
-  ) =>
+  ({ graphql, rest }: { graphql: GraphqlHandler; rest: RestHandler }, runTask: RunTask) =>
   async (outer: Exchange, inner: Exchange, viewer: Viewer) => {
     const task = await (inner.endpoint === 'graphql' ? graphql : rest)(inner, viewer);
     if (isResponse(task)) return task;

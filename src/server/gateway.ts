@@ -6,6 +6,7 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config/config.ts';
+import { closeAll } from '../database/closing.ts';
 import { openDatabase, retryWhileInUse } from '../database/database.ts';
 import type { FeedReport } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
@@ -43,8 +44,13 @@ export async function openGateway(config: Config) {
     return part;
   };
   /** Closes in the opposite order: what is opened later uses what was opened before. */
-  async function closeParts(): Promise<void> {
-    for (const part of parts) await part.close();
+  async function closeParts(errors: unknown[] = []): Promise<void> {
+    try {
+      await closeAll(parts, errors);
+    } finally {
+      // The first one is thrown.
+      for (const err of errors.slice(1)) logger.error({ err }, 'a part of the gateway could not be closed');
+    }
   }
   try {
     const opened = await openParts(config, logger, add);
@@ -58,7 +64,7 @@ export async function openGateway(config: Config) {
       },
     };
   } catch (error) {
-    await closeParts();
+    await closeParts([error]);
     throw error;
   }
 }

@@ -85,6 +85,7 @@ export function joinHooks(all: readonly Hooks[]) {
     tokens: first('tokens'),
     handleRest: first('handleRest'),
     elsewhere: first('elsewhere'),
+    compile: first('compile'),
     longest: Math.max(0, ...all.map(({ longest = 0 }) => longest)),
     readyLines: () => those('readyLine').flatMap((hooks) => hooks.readyLine?.() ?? []),
     beforeRead(...given) {

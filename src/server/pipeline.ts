@@ -25,13 +25,13 @@ import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isAmbiguous, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
-import type { Batch, OtherWork, Query, Task } from '../http/task.ts';
+import type { Batch, OtherWork, Query } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler, unauthorized } from '../rest/handler.ts';
-import { type AccountElsewhere, type Context, createContext } from '../schema/context.ts';
-import { createInnerRunner, runBatch } from './batches.ts';
+import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
+import { createInnerRunner, type RunTask, runBatch } from './batches.ts';
 import type { JoinedHooks } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 
@@ -252,7 +252,7 @@ export function createTaskRunner(
   { responseCache, hooks }: Pick<ServerOptions, 'responseCache' | 'hooks'>,
   shed: (exchange: Exchange, viewer: Viewer | null) => boolean,
   onChanged: (viewerId: number) => void,
-) {
+): RunTask {
   async function runQuery({ run }: Query, exchange: Exchange, viewer: Viewer | null, key?: string) {
     if (viewer && key !== undefined) {
       exchange.cache = 'miss';
@@ -274,13 +274,7 @@ export function createTaskRunner(
     return response;
   }
 
-  /** @param asked the exchange whose API has the task: another one than `exchange` within a tool call. */
-  return (
-    exchange: Exchange,
-    viewer: Viewer | null,
-    task: Task,
-    asked: Pick<Exchange, 'endpoint'> = exchange,
-  ): HttpResponse | StreamedResponse | Promise<HttpResponse | StreamedResponse> => {
+  return (exchange, viewer, task, asked = exchange) => {
     // Both APIs may have the same keys.
     const key = viewer && task.cacheKey !== undefined ? `${asked.endpoint} ${task.cacheKey}` : undefined;
     const respond = (cached: HttpResponse | undefined) => {
@@ -300,7 +294,7 @@ export function createTaskRunner(
 const unguarded: RunInTurn = (statement) => statement();
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
-function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
+function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outages) {
   const { config, database, feed, turns, responseCache, hooks, demoToken } = options;
   const { validUntil, isValid, recheck, guard } = createTokenChecks(viewers, hooks);
   const maxAge = Math.min(cacheMaxAge, hooks.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
@@ -310,46 +304,14 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
     demoToken === undefined
       ? shownToken
       : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
-  const { elsewhere: account } = hooks;
-  // Its statements are not among those that are watched.
-  const elsewhere: AccountElsewhere | undefined = account && {
-    activate: (...given) => account.activate(...given).catch(fail),
-    fetchDetails: (...given) => account.fetchDetails(...given).catch(fail),
-  };
-  const clients = createClients(database.pool, fail, elsewhere !== undefined);
-  /** A factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
-  const contextsBy =
-    (runnerFor: (userId: number) => RunInTurn, guardOf: typeof guard) => (viewer: Viewer) => {
-      const inTurn = runnerFor(viewer.id);
-      let guarded = guardOf(viewer);
-      // A statement may have waited for its turn.
-      const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
-      const sql = hooks.sqlFor
-        ? withRunner(hooks.sqlFor(viewer), (statement) => watch(() => guarded(statement)))
-        : withRunner(database.sql, run);
-      const changeTokens: Context['changeTokens'] = async (change) => {
-        try {
-          const changed = await run(() =>
-            clients.transact(viewer, async (prisma, connection) =>
-              change(prisma, connection, await lockViewer(connection, viewer)),
-            ),
-          );
-          // The payload may be that of the end of this token.
-          guarded = unguarded;
-          return changed;
-        } finally {
-          viewers.forget(viewer.id);
-        }
-      };
-      return createContext(sql, viewer, elsewhere, { prisma: clients.of(viewer, run), changeTokens });
-    };
+  const contextsBy = createContexts(options, viewers, outages);
   const contextOf = contextsBy(turns.forRequest, guard);
   return {
     recheck,
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages({ ...options, ...hooks }, demoTokenFor, watch),
+    page: createPages({ ...options, ...hooks }, demoTokenFor, outages.watch),
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,
@@ -370,6 +332,52 @@ function createHandlers(options: ServerOptions, viewers: Viewers, { watch, fail 
       docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
     }),
   };
+}
+
+/** Returns a factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
+function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
+  const { elsewhere, compile } = hooks;
+  const forOperation: OperationHooks = {
+    compile,
+    // Its statements are not among those that are watched.
+    elsewhere: elsewhere && {
+      activate: (...given) => elsewhere.activate(...given).catch(fail),
+      fetchDetails: (...given) => elsewhere.fetchDetails(...given).catch(fail),
+    },
+  };
+  const clients = createClients(database.pool, fail, elsewhere !== undefined);
+  return (runnerFor: (userId: number) => RunInTurn, guardOf: (viewer: Viewer) => RunInTurn) =>
+    (viewer: Viewer) => {
+      const inTurn = runnerFor(viewer.id);
+      let guarded = guardOf(viewer);
+      // A statement may have waited for its turn.
+      const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
+      const other = hooks.sqlFor?.(viewer);
+      const sql = other
+        ? withRunner(other, (statement) => watch(() => guarded(statement)))
+        : withRunner(database.sql, run);
+      const runClient: RunInTurn = other
+        ? (operation) => watch(() => other.onPrimary(() => run(operation)))
+        : run;
+      const changeTokens: Context['changeTokens'] = async (change) => {
+        try {
+          const changed = await runClient(() =>
+            clients.transact(viewer, async (prisma, connection) =>
+              change(prisma, connection, await lockViewer(connection, viewer)),
+            ),
+          );
+          // The payload may be that of the end of this token.
+          guarded = unguarded;
+          return changed;
+        } finally {
+          viewers.forget(viewer.id);
+        }
+      };
+      return createContext(sql, viewer, forOperation, {
+        prisma: clients.of(viewer, runClient),
+        changeTokens,
+      });
+    };
 }
 
 /** Checks again tokens that were valid when their requests arrived. */

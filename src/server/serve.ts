@@ -2,9 +2,12 @@
 
 import cluster from 'node:cluster';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig, workersOf } from '../config/config.ts';
 import { override } from '../config/environment.ts';
+import { closeAll } from '../database/closing.ts';
+import { errorText } from '../errors.ts';
 import type { Hooks } from '../extensionPoints.ts';
 import { extensions } from '../extensions/extensions.ts';
 import { checkPort } from '../http/port.ts';
@@ -39,7 +42,10 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
     return;
   }
   if (cluster.isWorker) process.send?.({ url: gateway.url, hasUsers: gateway.hasUsers } satisfies Started);
-  else process.stdout.write(bannerOf(config, { ...gateway, workers: workersOf(config) }));
+  else {
+    await writeUrl(config, gateway.url);
+    process.stdout.write(bannerOf(config, { ...gateway, workers: workersOf(config) }));
+  }
   let failed = false;
   gateway.failure?.then(() => {
     failed = true;
@@ -49,6 +55,14 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   await gateway.close();
   // The process ends, so that a supervisor starts it again. A timer of the engine could otherwise keep it alive.
   if (failed) process.exit(1);
+}
+
+/** The gateway serves as well where the file cannot be written, such as in a container that may write nothing. */
+async function writeUrl({ WRITE_URL_TO: file }: Config, url: string): Promise<void> {
+  if (file === undefined) return;
+  await writeFile(file, url).catch((error) => {
+    process.stderr.write(`WRITE_URL_TO cannot be written: ${errorText(error)}.\n`);
+  });
 }
 
 /** How long, in milliseconds, a start may go on after a signal to stop, so that it leaves no half of a new database. */
@@ -90,18 +104,14 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
   const workers = await startWorkers(workersOf(config), logger, stopping);
   if (!workers) return undefined;
   const opened: Pick<Hooks, 'lines' | 'close'>[] = [];
-  async function close(): Promise<void> {
-    for (const each of opened) await each.close?.();
-    await workers?.close();
-  }
+  const close = (errors?: unknown[]) => closeAll([...opened, workers], errors);
   try {
     for (const extension of extensions) {
       const hooks = await extension.openPrimary?.(config);
       if (hooks) opened.unshift(hooks);
     }
   } catch (error) {
-    await close();
-    throw error;
+    await close([error]);
   }
   return { ...workers, lines: opened.flatMap(({ lines = [] }) => lines), close };
 }

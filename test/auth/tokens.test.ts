@@ -108,24 +108,22 @@ describe('rotateToken', () => {
   });
 });
 
-describe('an expired token', () => {
-  it('frees its slot and its name for another one, and stays expired if the clock is set back', async () => {
-    const user = await createUser('expiring');
-    const tokens = await Promise.all(
-      ['a', 'b', 'c', 'd', 'e'].map((name) => createToken(database.pool, user, name)),
-    );
-    const [{ token, id } = expect.fail('there is none')] = tokens;
-    await database.client.apiToken.updateMany({
-      where: { user: { username: user } },
-      data: { expiresAt: new Date(Date.now() - 1) },
-    });
-    expect(await findToken(database.sql, token)).toBeNull();
-    await expect(revokeToken(database.client, id)).rejects.toThrow(TokenError);
-    await expect(rotateToken(database.pool, id, 0)).rejects.toThrow(TokenError);
-    for (const name of ['a', 'b', 'c', 'd', 'e']) await createToken(database.pool, user, name);
-    const found = async () => (await findTokens(database.sql, [digestOf(token)])).get(digestOf(token));
-    expect(await found()).toMatchObject({ id, validUntil: 0 });
+it('an expired token frees its slot and its name for another one, and stays expired if the clock is set back', async () => {
+  const user = await createUser('expiring');
+  const tokens = await Promise.all(
+    ['a', 'b', 'c', 'd', 'e'].map((name) => createToken(database.pool, user, name)),
+  );
+  const [{ token, id } = expect.fail('there is none')] = tokens;
+  await database.client.apiToken.updateMany({
+    where: { user: { username: user } },
+    data: { expiresAt: new Date(Date.now() - 1) },
   });
+  expect(await findToken(database.sql, token)).toBeNull();
+  await expect(revokeToken(database.client, id)).rejects.toThrow(TokenError);
+  await expect(rotateToken(database.pool, id, 0)).rejects.toThrow(TokenError);
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await createToken(database.pool, user, name);
+  const found = async () => (await findTokens(database.sql, [digestOf(token)])).get(digestOf(token));
+  expect(await found()).toMatchObject({ id, validUntil: 0 });
 });
 
 describe('createToken', () => {

@@ -1,6 +1,5 @@
 /** `npm run bench`: compares Dovetail with the alternatives to it, on the same data in the same run. */
 
-import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
 import { measureCached } from './cached.ts';
@@ -20,12 +19,10 @@ const usage = `npm run bench -- [options]
     .map(({ name }) => name)
     .join(', ')}
   --workload x,y     only these workloads: ${workloads.map(({ name }) => name).join(', ')}
-  --json FILE        also writes what was measured as JSON
   --cached           measures cached responses against a bare server instead
   --overload         measures the gateway under more load than it can handle instead; takes workloads such as sessions-rest
   --rounds N         rounds of a full run (5)
   --seconds N        length of a round (3)
-  --connections N    connections of the load generator (32)
 `;
 
 const { values: options } = parseArgs({
@@ -33,12 +30,10 @@ const { values: options } = parseArgs({
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
     workload: { type: 'string' },
-    json: { type: 'string' },
     cached: { type: 'boolean', default: false },
     overload: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
-    connections: { type: 'string', default: '32' },
     help: { type: 'boolean', default: false },
   },
 });
@@ -57,7 +52,7 @@ async function main(): Promise<void> {
     seconds: Number(options.seconds ?? (options.quick ? 0.4 : 3)),
     warmUp: options.quick ? 0.3 : 2,
     requests: options.quick ? 512 : 4_800,
-    connections: Number(options.connections),
+    connections: 32,
   };
   const contestants = chosen(listContestants(), options.only);
   const asked = chosen(workloads, options.overload ? undefined : options.workload);
@@ -79,7 +74,6 @@ async function main(): Promise<void> {
     if (Array.isArray(result)) for (const table of result) print(printRows(table));
     else print(printTable(result));
     print(conditions(settings, elapsed()));
-    if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(result, null, 2)}\n`);
   } finally {
     await generator.stop();
     await database.close();

@@ -25,15 +25,12 @@ export interface Result extends Measurement {
    * figures, it hardly depends on the load of the machine.
    */
   readonly processorTime?: number;
-  /** Requests a second of each round. */
-  readonly rounds: readonly number[];
   /** Requests a second of this contestant divided by those of Dovetail with the same API, if that was measured. */
   readonly ratio?: number;
 }
 
 export interface Comparison {
   readonly workloads: readonly {
-    readonly name: string;
     readonly title: string;
     readonly results: readonly Result[];
   }[];
@@ -92,7 +89,7 @@ export async function compare(options: Options): Promise<Comparison> {
         }
       }
       progress(`measured: ${workload.title}`);
-      measured.push({ name: workload.name, title: workload.title, results: summarise(able, rounds) });
+      measured.push({ title: workload.title, results: summarise(able, rounds) });
     }
     return { workloads: measured };
   } finally {
@@ -103,7 +100,6 @@ export async function compare(options: Options): Promise<Comparison> {
 function summarise(contestants: readonly Running[], rounds: ReadonlyMap<string, readonly Round[]>): Result[] {
   const results = contestants.map(({ name, title, endpoint }) => {
     const measurements = rounds.get(name) ?? [];
-    const perSecond = measurements.map(({ requestsPerSecond }) => requestsPerSecond);
     const requests = sum(measurements.map((measurement) => measurement.requests));
     const used = measurements.flatMap((measurement) => measurement.used ?? []);
     return {
@@ -112,10 +108,9 @@ function summarise(contestants: readonly Running[], rounds: ReadonlyMap<string, 
       endpoint,
       requests,
       ...(used.length > 0 && { processorTime: sum(used) / requests }),
-      requestsPerSecond: median(perSecond),
+      requestsPerSecond: median(measurements.map(({ requestsPerSecond }) => requestsPerSecond)),
       p50: median(measurements.map(({ p50 }) => p50)),
       p99: median(measurements.map(({ p99 }) => p99)),
-      rounds: perSecond,
     };
   });
   const speedOf = (endpoint: Endpoint) =>

@@ -2,11 +2,11 @@
 
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { blocksOf } from '../docs/markdown.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { createAccount } from '../support/accounts.ts';
 import { openBeside, openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { useBrowser } from './browser.ts';
 
@@ -15,29 +15,22 @@ const [block, live] = blocksOf(readFileSync('docs/getting-started.md', 'utf8')).
   ({ language }) => language === 'html',
 );
 
-let frontend: Server;
-let origin: string;
 /** The page that the frontend's server sends. */
 let html = '';
-let open: TestGateway;
-let closed: TestGateway;
-let alice: Account;
 
-beforeAll(async () => {
-  frontend = createServer((_, response) => {
-    response.setHeader('Content-Type', 'text/html').end(html);
-  }).listen(0, '127.0.0.1');
-  await once(frontend, 'listening');
-  // A server that listens on an address has one.
-  origin = `http://127.0.0.1:${(frontend.address() as AddressInfo).port}`;
-  const database = await openTestDatabase();
-  alice = await createAccount(database.client, 'alice');
-  open = await openTestGateway(database, { settings: { CORS_ORIGINS: origin } });
-  closed = await openTestGateway(await openBeside(database), { logLevel: 'warn' });
-});
+const frontend = createServer((_, response) => {
+  response.setHeader('Content-Type', 'text/html').end(html);
+}).listen(0, '127.0.0.1');
+await once(frontend, 'listening');
+// A server that listens on an address has one.
+const origin = `http://127.0.0.1:${(frontend.address() as AddressInfo).port}`;
+const database = await openTestDatabase();
+const alice = await createAccount(database.client, 'alice');
+const open = await openTestGateway(database, { settings: { CORS_ORIGINS: origin } });
+const closed = await openTestGateway(await openBeside(database), { logLevel: 'warn' });
 afterAll(async () => {
-  await closed?.close();
-  await open?.close();
+  await closed.close();
+  await open.close();
   frontend?.close();
 });
 

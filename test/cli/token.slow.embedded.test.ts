@@ -85,6 +85,7 @@ it('creates a token with a scope and a date, and rotates it; the secret before i
     const said = /^Rotated token \d+\. .* The one before is valid until (\S+Z), unless/.exec(kept.stderr);
     expect((Date.parse(said?.[1] ?? '') - Date.now()) / 3_600_000).toBeCloseTo(hours, 2);
   }
+  expect((await dovetail('token', 'rotate', '--help')).stdout).toContain('(default: 1h)');
   expect(await Promise.all([first, second].map(statusWith))).toEqual([200, 200]);
   const replaced = await dovetail('token', 'rotate', String(listed.id), '--keep', '0');
   expect(replaced.stderr).toMatch(/The one before is invalid now\.\n$/);

@@ -10,6 +10,8 @@ describe('a URL', () => {
   it.each([
     'postgresql://user:pass,word@host:5432/database',
     'postgresql:///database?host=/run/postgresql',
+    'postgresql://user:pass@/database?host=/cloudsql/project:region:instance',
+    'postgresql://user:pass@%2Frun%2Fpostgresql/database',
     'postgresql://host/a?ssl=true&sslnegotiation=direct&channel_binding=require&sslcrl=x&sslpassword=x&application_name=sslmod',
     'postgresql://host/a,b?options=-c%20search_path%3Da,b',
     'postgresql://host/a?schema=public&host=',
@@ -32,11 +34,20 @@ describe('a URL', () => {
     ],
     [
       'postgres://a/db?sslmode=require&sslrootcert=/no/file.pem',
-      `sslrootcert is "/no/file.pem", but takes a file to read: ENOENT: no such file or directory, open '/no/file.pem'.`,
+      "`pg` does not take it: ENOENT: no such file or directory, open '/no/file.pem'.",
+    ],
+    [
+      'postgres://a/db?sslrootcert=system',
+      'sslrootcert takes a file: write sslmode=verify-full alone for the authorities that Node trusts.',
+    ],
+    ['postgres://u:%ff@a/db', '`pg` does not take it: URI malformed.'],
+    [
+      'postgres://a/db?sslnegotiation=direct&sslmode=disable',
+      '`pg` does not take it: sslnegotiation=direct requires SSL to be enabled.',
     ],
     ['postgres://a/db?sslmod=require', 'sslmod is no parameter, and has no effect: is sslmode meant?'],
     ['postgres://a/db?x=y&sslMode=require', 'sslMode is no parameter, and has no effect: is sslmode meant?'],
-    ['postgres://a:x/db', undefined],
+    ['postgres://a:x/db', '`pg` does not take it: Invalid URL.'],
     ['mysql://a/db', undefined],
     ['xpostgres://a/db', undefined],
     ['localhost', undefined],

@@ -25,8 +25,7 @@ function rejectedBy(check: string, columns: string, values: readonly string[]): 
   });
 }
 
-const owned = listedTypes.filter((type) => type !== 'User');
-const withPublicId = owned.filter((table) => table !== 'LockTemplate');
+const withPublicId = listedTypes.filter((table) => table !== 'LockTemplate');
 const library = 'INSERT INTO "DttLibraryEntry" ("userId", "templateId") VALUES';
 const token = 'INSERT INTO "ApiToken" ("userId", name, digest, slot)';
 const digest = `sha256(gen_random_uuid()::text::bytea)`;
@@ -121,7 +120,7 @@ const constraints: Record<string, string[]> = {
     `${library} (${alice.userId}, ${bob.dttTemplates[0]})`,
   ],
 
-  ...Object.fromEntries(owned.map((table) => [`${table}_ownerId_fkey`, [rowWithoutOwner(table)]])),
+  ...Object.fromEntries(listedTypes.map((table) => [`${table}_ownerId_fkey`, [rowWithoutOwner(table)]])),
   ApiToken_userId_fkey: [`${token} VALUES (1000000, 'x', ${digest}, 1)`],
   MirroredAccount_userId_fkey: ['UPDATE "MirroredAccount" SET "userId" = 1000000'],
   User_activeTemplateId_fkey: [set('User', 'activeTemplateId', '1000000')],

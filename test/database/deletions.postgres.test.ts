@@ -95,19 +95,17 @@ describe('a deletion', () => {
   });
 });
 
-describe('a template that gets another owner', () => {
-  it('leaves the library of its previous owner, and is an own template of the new one', async () => {
-    const [template] = alice.dttTemplates;
-    const { client } = database;
-    await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: template } });
-    await importTemplate(client, bob, template);
-    await client.dttTemplate.update({ where: { id: template }, data: { ownerId: bob.userId } });
-    expect(await client.dttLibraryEntry.findMany({ where: { templateId: template } })).toEqual([
-      { userId: bob.userId, templateId: template, importedAt: null },
-    ]);
-    expect(await client.user.findUnique({ where: { id: alice.userId } })).toMatchObject({
-      activeTemplateId: null,
-    });
+it('a template that gets another owner leaves the library of its previous owner, and is an own template of the new one', async () => {
+  const [template] = alice.dttTemplates;
+  const { client } = database;
+  await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: template } });
+  await importTemplate(client, bob, template);
+  await client.dttTemplate.update({ where: { id: template }, data: { ownerId: bob.userId } });
+  expect(await client.dttLibraryEntry.findMany({ where: { templateId: template } })).toEqual([
+    { userId: bob.userId, templateId: template, importedAt: null },
+  ]);
+  expect(await client.user.findUnique({ where: { id: alice.userId } })).toMatchObject({
+    activeTemplateId: null,
   });
 });
 

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { draftMigration, openSchemaEngine } from '../../prisma/draft.ts';
-import { migrate, migrationLock } from '../../src/database/migrate.ts';
+import { type MigrationListener, migrate, migrationLock } from '../../src/database/migrate.ts';
 import { SetupError } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
@@ -15,7 +15,8 @@ import { databaseWith } from '../support/setUp.ts';
 const { database } = await databaseWith();
 
 /** Applies the migrations of a folder, or the checked-in ones, over a new connection. */
-const apply = (folder?: URL) => migrate(database.pool.options, folder);
+const apply = (folder?: URL, listener?: MigrationListener) =>
+  migrate(database.pool.options, folder, listener);
 
 const empty = () => database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
 
@@ -71,10 +72,13 @@ describe('migrate', () => {
     expect(await ledger()).toEqual(['1_a', '2_b', '3_c']);
   });
 
-  it('applies each migration once, however many gateways start at the same moment', async () => {
-    const results = await Promise.all(Array.from({ length: 6 }, () => apply()));
+  it('applies each migration once, however many gateways start at the same moment, and one of them says so', async () => {
+    const pending: string[] = [];
+    const listener: MigrationListener = { pending: (names) => void pending.push(...names) };
+    const results = await Promise.all(Array.from({ length: 6 }, () => apply(undefined, listener)));
     const all = await checkedIn();
     expect(results.flat().sort()).toEqual(all);
+    expect(pending).toEqual(all);
     expect(await ledger()).toEqual(all);
   });
 

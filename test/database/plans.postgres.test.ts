@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { Batch, NamedStatement } from '../../src/database/reader/sql.ts';
 import { graphqlOnce } from '../support/gateway.ts';
 import { gatewayWith } from '../support/setUp.ts';
@@ -94,20 +94,18 @@ async function planOf(field: string, table: string): Promise<PlanNode[]> {
 
 const typesOf = (nodes: PlanNode[]) => nodes.map((node) => node['Node Type']);
 
-describe('a page of a list', () => {
-  it.each([
-    ['dttDevices', 'DttDevice'],
-    ['dttSessions', 'DttSession'],
-    ['lkbxDevices', 'LkbxDevice'],
-    ['lockTemplates', 'LockTemplate'],
-    ['lockSessions', 'LockSession'],
-    ['ossmDevices', 'OssmDevice'],
-  ])('of %s is read from an index in order', async (field, table) => {
-    const nodes = await planOf(field, table);
-    expect(typesOf(nodes)).not.toContain('Sort');
-    expect(typesOf(nodes)).not.toContain('Incremental Sort');
-    const scans = nodes.filter((node) => node['Relation Name'] === table);
-    expect(typesOf(scans)).toEqual([expect.stringMatching(/^Index (Only )?Scan$/)]);
-    expect(scans[0]?.['Index Name']).toMatch(new RegExp(`^${table}_ownerId_\\w+_id_idx$`));
-  });
+it.each([
+  ['dttDevices', 'DttDevice'],
+  ['dttSessions', 'DttSession'],
+  ['lkbxDevices', 'LkbxDevice'],
+  ['lockTemplates', 'LockTemplate'],
+  ['lockSessions', 'LockSession'],
+  ['ossmDevices', 'OssmDevice'],
+])('a page of a list of %s is read from an index in order', async (field, table) => {
+  const nodes = await planOf(field, table);
+  expect(typesOf(nodes)).not.toContain('Sort');
+  expect(typesOf(nodes)).not.toContain('Incremental Sort');
+  const scans = nodes.filter((node) => node['Relation Name'] === table);
+  expect(typesOf(scans)).toEqual([expect.stringMatching(/^Index (Only )?Scan$/)]);
+  expect(scans[0]?.['Index Name']).toMatch(new RegExp(`^${table}_ownerId_\\w+_id_idx$`));
 });

@@ -143,33 +143,29 @@ describe('behind PgBouncer in transaction mode', () => {
   });
 });
 
-describe('where the gateway hears of changes', () => {
-  it.each([
-    ['behind PgBouncer in session mode', 'session', undefined],
-    ['with a direct connection past PgBouncer in transaction mode', 'transaction', url],
-  ] as const)(
-    '%s, all requests work, responses are cached, and changes are received',
-    async (_, mode, direct) => {
-      const behind = await openBehind(mode, [], direct);
-      await useAll(behind);
-      expect(behind.feed.listening).toBe(true);
-      expect(await readiness(behind)).toEqual({ status: 200, text: 'ready\n' });
-      for (let time = 0; time < 2; time++) await rest(behind, alice.token, '/ossm');
-      expect(behind.responseCache.counters.hits).toBeGreaterThan(0);
-      const [id] = alice.ossmDevices;
-      const chip = async () => (await rest(behind, alice.token, `/ossm/${id}`)).body.data;
-      await chip();
-      await database.pool.query(`UPDATE "OssmDevice" SET chip = 'new of ${mode}' WHERE id = ${id}`);
-      await expect.poll(chip).toMatchObject({ chip: `new of ${mode}` });
-    },
-  );
-});
+it.each([
+  ['behind PgBouncer in session mode', 'session', undefined],
+  ['with a direct connection past PgBouncer in transaction mode', 'transaction', url],
+] as const)(
+  'where the gateway hears of changes %s, all requests work, responses are cached, and changes are received',
+  async (_, mode, direct) => {
+    const behind = await openBehind(mode, [], direct);
+    await useAll(behind);
+    expect(behind.feed.listening).toBe(true);
+    expect(await readiness(behind)).toEqual({ status: 200, text: 'ready\n' });
+    for (let time = 0; time < 2; time++) await rest(behind, alice.token, '/ossm');
+    expect(behind.responseCache.counters.hits).toBeGreaterThan(0);
+    const [id] = alice.ossmDevices;
+    const chip = async () => (await rest(behind, alice.token, `/ossm/${id}`)).body.data;
+    await chip();
+    await database.pool.query(`UPDATE "OssmDevice" SET chip = 'new of ${mode}' WHERE id = ${id}`);
+    await expect.poll(chip).toMatchObject({ chip: `new of ${mode}` });
+  },
+);
 
-describe('behind PgBouncer in statement mode', () => {
-  it('the gateway does not start, and says what to change', async () => {
-    pooler = await startPgBouncer(url, 'statement');
-    await expect(openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() }, bounds)).rejects.toThrow(
-      /^DATABASE_URL names a pooler without transactions, but takes one with: set its pool_mode to transaction or session/,
-    );
-  });
+it('behind PgBouncer in statement mode the gateway does not start, and says what to change', async () => {
+  pooler = await startPgBouncer(url, 'statement');
+  await expect(openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() }, bounds)).rejects.toThrow(
+    /^DATABASE_URL names a pooler without transactions, but takes one with: set its pool_mode to transaction or session/,
+  );
 });

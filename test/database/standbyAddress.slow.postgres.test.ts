@@ -1,7 +1,7 @@
 /** DATABASE_URL leads to a standby: at the start, and for a while during a failover. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, expect, it, onTestFinished } from 'vitest';
 import { isAway, readOnlyServer } from '../../src/database/connection.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
@@ -9,14 +9,11 @@ import { pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 
 const bounds = { connections: 5, statement: 5_000 };
 
-let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await startCluster(1);
-  await cluster.createDatabase('app');
-  const opened = await openDatabase({ DATABASE_URL: `${cluster.primary.url}/app`, DATA_DIR: tmpdir() });
-  await opened.close();
-  await cluster.isReplayed();
-});
+const cluster = await startCluster(1);
+await cluster.createDatabase('app');
+const opened = await openDatabase({ DATABASE_URL: `${cluster.primary.url}/app`, DATA_DIR: tmpdir() });
+await opened.close();
+await cluster.isReplayed();
 afterAll(() => cluster?.stop());
 
 const standbyOf = ({ standbys: [first] }: Cluster) => {

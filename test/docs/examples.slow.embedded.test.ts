@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, describe, expect, inject, it } from 'vitest';
 import { copyFolder } from '../support/copyFolder.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { endProcesses, serve } from '../support/processes.ts';
@@ -46,30 +46,25 @@ const exitCodes: Readonly<Record<string, number>> = {
 const byBeginning = <Value>(values: Readonly<Record<string, Value>>, text: string): Value | undefined =>
   Object.entries(values).find(([beginning]) => text.startsWith(beginning))?.[1];
 
+const engine = inject('engine');
+if (engine.kind !== 'embedded') throw new Error('there is no data folder to copy');
 /** The folder that the commands run in, with the data of the gateway in `.data`. */
-let folder: string;
+const folder = newFolder();
+// The data of the gateway, of a second gateway that the examples start, and of a mirror.
+for (const name of ['.data', 'spare', 'mirror']) await copyFolder(engine.template, join(folder, name));
+const { url } = await serve({ DATA_DIR: join(folder, '.data') });
+const token = (await readFile(join(folder, '.data', 'demo-token'), 'utf8')).trim();
 /** The gateway that stands for `localhost:4000`, such as `127.0.0.1:40123`. */
-let gateway: string;
+const gateway = new URL(url).host;
 /** The values for the parts of the examples that readers have to replace. */
-let replacements: readonly (readonly [written: string, value: string])[];
-beforeAll(async () => {
-  const engine = inject('engine');
-  if (engine.kind !== 'embedded') throw new Error('there is no data folder to copy');
-  folder = newFolder();
-  // The data of the gateway, of a second gateway that the examples start, and of a mirror.
-  for (const name of ['.data', 'spare', 'mirror']) await copyFolder(engine.template, join(folder, name));
-  const { url } = await serve({ DATA_DIR: join(folder, '.data') });
-  const token = (await readFile(join(folder, '.data', 'demo-token'), 'utf8')).trim();
-  gateway = new URL(url).host;
-  replacements = [
-    ['https://example.com/api/v1', `${url}/api/v1`],
-    ['UPSTREAM_TOKEN=…', `UPSTREAM_TOKEN=${token}`],
-    ['TOKEN=…', `TOKEN=${token}`],
-    ['your_name', 'demo'],
-    // The preamble of the shell replaces the address for `curl`; for other programs it is replaced here.
-    ['openapi-typescript http://localhost:4000', `openapi-typescript ${url}`],
-  ];
-});
+const replacements: readonly (readonly [written: string, value: string])[] = [
+  ['https://example.com/api/v1', `${url}/api/v1`],
+  ['UPSTREAM_TOKEN=…', `UPSTREAM_TOKEN=${token}`],
+  ['TOKEN=…', `TOKEN=${token}`],
+  ['your_name', 'demo'],
+  // The preamble of the shell replaces the address for `curl`; for other programs it is replaced here.
+  ['openapi-typescript http://localhost:4000', `openapi-typescript ${url}`],
+];
 afterAll(async () => {
   await endProcesses();
   await rm(folder, { recursive: true, force: true });

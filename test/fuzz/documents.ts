@@ -75,6 +75,7 @@ const aliases = ['a', 'b', 'c'];
 /** Generates a document. @param schema by default the gateway's own. */
 export function drawDocument(numbers: Uint8Array, names: Names, schema = ownSchema): DrawnDocument {
   const tape = new Tape(numbers);
+  if (tape.chance(15)) return drawLinks({ tape, names });
   const draft: Draft = {
     schema,
     tape,
@@ -105,6 +106,22 @@ export function drawDocument(numbers: Uint8Array, names: Names, schema = ownSche
     };
   });
   return { text: [...texts, ...draft.fragmentTexts].join('\n'), requests };
+}
+
+/** A list with so many links in its filter that PostgreSQL would plan it for seconds, were each of them a join. */
+function drawLinks({ tape, names }: { readonly tape: Tape; readonly names: Names }): DrawnDocument {
+  const databaseId = () => ({ databaseId: { [tape.pick(['eq', 'not', 'gt'])]: tape.pick(names.ids) } });
+  const drawLink = (): object => {
+    const meets = tape.pick([{}, { isActive: { eq: true } }, databaseId()]);
+    const link = tape.chance(75) ? { template: meets } : { trainer: 'isActive' in meets ? {} : meets };
+    return tape.chance(20) ? { not: link } : tape.chance(20) ? { or: [link] } : link;
+  };
+  const links = Array.from({ length: 1 + tape.below(16) }, drawLink);
+  const where = { [tape.chance(40) ? 'or' : 'and']: links };
+  return {
+    text: 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount nodes { databaseId } } }',
+    requests: [{ operationName: undefined, variables: { where } }],
+  };
 }
 
 function drawOperation(draft: Draft, index: number) {

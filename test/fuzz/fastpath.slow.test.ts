@@ -2,6 +2,7 @@
  * Compares the gateway with graphql-js. graphql-js executes random documents with random variables over the same schema,
  * without the gateway's optimizations of how rows are read. The gateway gets the same request three times by POST, when it is executed
  * by graphql-js, comes from the cache, and is executed by compiled code, and twice by GET. All responses must be the same, errors included.
+ * No statement may have more joins than PostgreSQL plans in a few milliseconds, whatever the filters.
  *
  * In the suite this takes three seconds; `npm run fuzz -- --minutes 10` runs it longer, and `SEED=…` repeats a run.
  */
@@ -25,17 +26,19 @@ import {
 } from 'graphql';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
+import { statementSpans } from '../../src/channels.ts';
 import { clientErrorOf, hiddenIn } from '../../src/errors.ts';
 import { noOperation } from '../../src/graphql/documents.ts';
-import { executions, nameArguments } from '../../src/schema/compile.ts';
+import { bounds } from '../../src/schema/filter.ts';
+import { executions, nameArguments } from '../../src/schema/operation.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { loadSchema } from '../../src/server/hooks.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
-import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openTestGateway } from '../support/gateway.ts';
 import { readConfig } from '../support/settings.ts';
 import { drawDocument } from './documents.ts';
 import { plainContext } from './plainContext.ts';
-import { type DrawnDocument, type DrawnRequest, type Names, namesOf } from './requests.ts';
+import { type DrawnDocument, type DrawnRequest, namesOf } from './requests.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
@@ -62,35 +65,38 @@ const settings = {
   MAX_TOKENS: '100000',
 };
 
-let gateway: TestGateway;
-/** Most requests are alice's. Those of bob between them must not affect her responses. */
-let alice: AccountWithViewer;
-let bob: AccountWithViewer;
-let names: Names;
-
 interface AccountWithViewer extends Account {
   readonly viewer: Viewer;
 }
 
-beforeAll(async () => {
-  gateway = await openTestGateway(undefined, { settings });
-  const { client } = gateway.database;
-  const create = async (name: string): Promise<AccountWithViewer> => {
-    const account = await createAccount(client, name);
-    const token = await client.apiToken.findFirstOrThrow({ where: { userId: account.userId } });
-    return { ...account, viewer: { id: account.userId, tokenId: token.id, scope: 'activate' as const } };
-  };
-  alice = await create('alice');
-  bob = await create('bob');
-  await importTemplate(client, alice, bob.dttTemplates[0]);
-  await client.user.update({
-    where: { id: alice.userId },
-    data: { activeTemplateId: alice.dttTemplates[1] },
-  });
-  const accounts = [alice, bob].map(({ viewer: _, ...account }): Account => account);
-  names = await namesOf(gateway.url, accounts);
+const gateway = await openTestGateway(undefined, { settings });
+const { client } = gateway.database;
+const create = async (name: string): Promise<AccountWithViewer> => {
+  const account = await createAccount(client, name);
+  const token = await client.apiToken.findFirstOrThrow({ where: { userId: account.userId } });
+  return { ...account, viewer: { id: account.userId, tokenId: token.id, scope: 'activate' as const } };
+};
+/** Most requests are alice's. Those of bob between them must not affect her responses. */
+const alice = await create('alice');
+const bob = await create('bob');
+await importTemplate(client, alice, bob.dttTemplates[0]);
+await client.user.update({
+  where: { id: alice.userId },
+  data: { activeTemplateId: alice.dttTemplates[1] },
 });
-afterAll(() => gateway?.close());
+const accounts = [alice, bob].map(({ viewer: _, ...account }): Account => account);
+const names = await namesOf(gateway.url, accounts);
+afterAll(() => gateway.close());
+
+/** The most joins that a statement had. */
+let mostJoins = 0;
+const noteJoins = (span: unknown) => {
+  // What is published for a statement.
+  const { text } = span as { readonly text: string };
+  mostJoins = Math.max(mostJoins, text.split('EXISTS').length - 1);
+};
+beforeAll(() => statementSpans.start.subscribe(noteJoins));
+afterAll(() => statementSpans.start.unsubscribe(noteJoins));
 
 const counts = {
   documents: 0,
@@ -286,8 +292,12 @@ it(`responds to random queries as graphql-js does, on every path of execution (S
     await fc.assert(fc.asyncProperty(document, compare), options);
   }
   const shares = Object.entries(counts).map(([name, count]) => `${count} ${name}`);
-  process.stdout.write(`fast path on ${inject('engine').kind}: ${shares.join(', ')}\n`);
+  process.stdout.write(
+    `fast path on ${inject('engine').kind}: ${shares.join(', ')}, at most ${mostJoins} joins\n`,
+  );
   expect(gateway.log).toEqual([]);
+  // Besides those of its filter, a statement joins the library of the templates that it reads, and the sessions of segments.
+  expect(mostJoins).toBeLessThanOrEqual(bounds.joins + 2);
   // The comparison is worth something only if most documents are valid and every path is used.
   expect(counts.invalid / counts.documents).toBeLessThan(0.1);
   expect(counts.compiled / counts.executions).toBeGreaterThan(0.05);

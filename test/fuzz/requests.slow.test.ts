@@ -9,15 +9,15 @@ import { rm } from 'node:fs/promises';
 import { Agent, request as send } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, expect, inject, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { type ErrorCode, statusOf } from '../../src/errors.ts';
 import { isRecord, parseJson } from '../../src/http/json.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { copyTemplate, openTestDatabase, type TestDatabase, withClient } from '../support/gateway.ts';
-import { endProcesses, type RunningProcess, startSourceScript, written } from '../support/processes.ts';
+import { endProcesses, startSourceScript, written } from '../support/processes.ts';
 import { drawDocument } from './documents.ts';
-import { drawRequest, type FuzzRequest, type Names, namesOf } from './requests.ts';
+import { drawRequest, type FuzzRequest, namesOf } from './requests.ts';
 
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
@@ -49,55 +49,49 @@ const script = `
   }`;
 
 let cleanUp: (() => Promise<void>) | undefined;
-let accounts: Record<'alice' | 'bob', Account>;
-let gateway: RunningProcess;
-let url: string;
-let names: Names;
 const agent = new Agent({ keepAlive: true, maxSockets: inFlight });
 
-beforeAll(async () => {
-  const settings = await openAccounts();
-  gateway = startSourceScript(
-    script,
-    JSON.stringify({
-      ...settings,
-      PORT: '0',
-      LOG_LEVEL: 'error',
-      // Small, so that the cache is full and does not grow any more when the memory is measured.
-      RESPONSE_CACHE_MB: '4',
-      RATE_LIMIT: '0',
-      RATE_LIMIT_ANONYMOUS: '0',
-      DATABASE_CONNECTIONS: String(databaseConnections),
-    }),
-  );
-  url = /listening (\S+)/.exec(await written(gateway, /listening \S+\n/))?.[1] ?? '';
-  // GraphiQL is a page of several megabytes, which stays in memory after its first request.
-  await (await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).text();
-  names = await namesOf(url, [accounts.alice, accounts.bob]);
-});
+const { settings, accounts } = await openAccounts();
+const gateway = startSourceScript(
+  script,
+  JSON.stringify({
+    ...settings,
+    PORT: '0',
+    LOG_LEVEL: 'error',
+    // Small, so that the cache is full and does not grow any more when the memory is measured.
+    RESPONSE_CACHE_MB: '4',
+    RATE_LIMIT: '0',
+    RATE_LIMIT_ANONYMOUS: '0',
+    DATABASE_CONNECTIONS: String(databaseConnections),
+  }),
+);
+const url = /listening (\S+)/.exec(await written(gateway, /listening \S+\n/))?.[1] ?? '';
+// GraphiQL is a page of several megabytes, which stays in memory after its first request.
+await (await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).text();
+const names = await namesOf(url, [accounts.alice, accounts.bob]);
 afterAll(async () => {
   agent.destroy();
   await endProcesses();
   await cleanUp?.();
 });
 
-/** Creates the accounts in a new database. @returns the settings with which a gateway opens it. */
-async function openAccounts(): Promise<Record<string, string>> {
+/** Creates the accounts in a new database. @returns them, and the settings with which a gateway opens it. */
+async function openAccounts() {
   if (inject('engine').kind === 'postgres') {
     const database = await openTestDatabase();
     cleanUp = database.close;
-    accounts = await createAccounts(database);
-    return { DATABASE_URL: String(database.pool.options.connectionString) };
+    const settings = { DATABASE_URL: String(database.pool.options.connectionString) };
+    return { settings, accounts: await createAccounts(database) };
   }
   // Only one process at a time may open the folder.
   const folder = await copyTemplate();
   cleanUp = () => rm(folder, { recursive: true, force: true });
   const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
-  accounts = await createAccounts(database).finally(database.close);
-  return { DATA_DIR: folder };
+  const accounts = await createAccounts(database).finally(database.close);
+  return { settings: { DATA_DIR: folder }, accounts };
 }
 
-async function createAccounts(database: TestDatabase): Promise<typeof accounts> {
+async function createAccounts(database: TestDatabase) {
   return { alice: await openAccount(database, aliceMarks), bob: await openAccount(database, bobMarks) };
 }
 

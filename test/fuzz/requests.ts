@@ -262,11 +262,7 @@ function drawObject(draft: Draft, type: GraphQLInputObjectType, depth: number): 
 /** Whether values of the type may contain values of the same type: filters may, comparisons may not. */
 function holdsItself(type: GraphQLInputType): boolean {
   const named = getNamedType(type);
-  return (
-    isInputObjectType(named) &&
-    Object.hasOwn(named.getFields(), 'not') &&
-    Object.hasOwn(named.getFields(), 'and')
-  );
+  return isInputObjectType(named) && Object.hasOwn(named.getFields(), 'not');
 }
 
 /** A representation of an entity as a federation gateway sends it, sometimes an invalid one. */

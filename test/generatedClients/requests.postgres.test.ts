@@ -7,7 +7,7 @@ import { gatewayWith } from '../support/setUp.ts';
 import { activation, templatesQuery } from './generated/docs/app/src/operations.ts';
 import { codeOf, createRequests, readSessions } from './generated/docs/app/src/request.ts';
 import { devicesQuery } from './generated/docs/tada/src/devices.ts';
-import type { DttDeviceQuery } from './generated/rest/graphql.ts';
+import type { GetDttDeviceQuery } from './generated/rest/graphql.ts';
 import { activateNewest, createRestClient } from './rest.ts';
 
 const { gateway, alice } = await gatewayWith(['alice']);
@@ -58,7 +58,7 @@ it('activates a template and reads the active one, with typed responses', async 
 it('reads a response with the generated type of its operation', async () => {
   const { body } = await rest(gateway, alice.token, `/dtt/${alice.dttDevices[0]}`);
   // The data of the envelope is the field that the operation selects as `data`.
-  const device = body.data as DttDeviceQuery['data'];
+  const device = body.data as GetDttDeviceQuery['data'];
   const visited: string | null | undefined = device?.lastVisited;
   expect([device?.macAddress, visited]).toEqual([
     expect.stringMatching(/^02:00:/),

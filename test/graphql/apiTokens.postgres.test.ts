@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken, rotateToken } from '../../src/auth/tokens.ts';
+import { writeGlobalId } from '../../src/schema/globalId.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
 import { graphqlOnce, openBeside, openTestGateway } from '../support/gateway.ts';
@@ -27,11 +28,11 @@ const ask = (token: string, query: string, variables = {}, headers = {}) =>
 const seen = '{ viewer { apiTokens { name scopes isCurrent } currentToken { name } } }';
 const create = `mutation ($name: String!, $scopes: [TokenScope!]! = [READ], $expiresAt: DateTime) {
   createApiToken(name: $name, scopes: $scopes, expiresAt: $expiresAt) {
-    secret token { id name scopes isCurrent expiresAt lastUsedAt } viewer { apiTokens { name } }
+    secret token { id databaseId name scopes isCurrent expiresAt lastUsedAt } viewer { apiTokens { name } }
   }
 }`;
 const revoke =
-  'mutation ($id: ID!) { revokeApiToken(id: $id) { token { id } viewer { apiTokens { name } } } }';
+  'mutation ($token: ApiTokenReference!) { revokeApiToken(token: $token) { token { id } viewer { apiTokens { name } } } }';
 const lockWaits = () =>
   gateway.database.pool.query(
     `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
@@ -72,7 +73,8 @@ describe('a token', () => {
     const { secret, token, viewer } = created.data.createApiToken;
     expect(secret).toMatch(/^dvt_[\w-]{43}$/);
     expect(token).toEqual({
-      id: expect.stringMatching(/^\d+$/),
+      id: writeGlobalId('ApiToken', token.databaseId),
+      databaseId: expect.any(Number),
       name: 'phone',
       scopes: ['READ', 'ACTIVATE'],
       isCurrent: false,
@@ -81,7 +83,7 @@ describe('a token', () => {
     });
     expect(viewer.apiTokens.map((each: { name: string }) => each.name)).toEqual(['phone', 'manager', 'test']);
     expect((await ask(secret, '{ viewer { databaseId } }')).data.viewer).toEqual({ databaseId: userId });
-    const revoked = await ask(manager, revoke, { id: token.id });
+    const revoked = await ask(manager, revoke, { token: { id: token.id } });
     expect(revoked.data.revokeApiToken).toEqual({
       token: { id: token.id },
       viewer: { apiTokens: [{ name: 'manager' }, { name: 'test' }] },
@@ -89,12 +91,38 @@ describe('a token', () => {
     expect((await ask(secret, '{ viewer { databaseId } }')).status).toBe(401);
   });
 
+  it('is a node for every token that sees it, and for no other, however little is asked of it', async () => {
+    const [{ token, manager, managerId }, other] = [await open(), await open()];
+    const id = writeGlobalId('ApiToken', managerId);
+    const named =
+      '{ node(id: $id) { id ... on ApiToken { databaseId name isCurrent } } nodes(ids: [$id]) { id } }';
+    const whole = { id, databaseId: managerId, name: 'manager', isCurrent: true };
+    const queries: [query: string, variables: object, found: object, missing: object][] = [
+      [`query ($id: ID!) ${named}`, { id }, { node: whole, nodes: [{ id }] }, { node: null, nodes: [null] }],
+      ['query ($id: ID!) { node(id: $id) { id } }', { id }, { node: { id } }, { node: null }],
+      [
+        `{ node(id: "${id.replace('Q', '\\u0051')}") { __typename } }`,
+        {},
+        { node: { __typename: 'ApiToken' } },
+        { node: null },
+      ],
+    ];
+    for (const [query, variables, found, missing] of queries)
+      for (const [secret, expected] of [
+        [manager, found],
+        [token, missing],
+        [other.manager, missing],
+        [manager, found],
+      ] as const)
+        expect(await ask(secret, query, variables)).toMatchObject({ errors: undefined, data: expected });
+  });
+
   it('sees after each of several changes in one request what has changed', async () => {
     const account = await open();
     const tokens = '{ viewer { apiTokens { name } } }';
     const { data } = await ask(
       account.manager,
-      `mutation { one: createApiToken(name: "a") ${tokens} two: revokeApiToken(id: ${(await tokensOf(account))[0]?.id}) ${tokens}
+      `mutation { one: createApiToken(name: "a") ${tokens} two: revokeApiToken(token: { databaseId: ${(await tokensOf(account))[0]?.id} }) ${tokens}
         three: createApiToken(name: "b") ${tokens} }`,
     );
     const named = (...names: string[]) => ({ viewer: { apiTokens: names.map((name) => ({ name })) } });
@@ -110,10 +138,13 @@ describe('a token', () => {
     const { manager, managerId } = account;
     const { status, errors, data } = await ask(
       manager,
-      `mutation { revokeApiToken(id: ${managerId}) { token { id } } createApiToken(name: "next") { secret } }`,
+      `mutation { revokeApiToken(token: { databaseId: ${managerId} }) { token { id } } createApiToken(name: "next") { secret } }`,
     );
     expect([status, errors?.[0]?.message]).toEqual([401, 'Unauthorized: the token is unknown or revoked']);
-    expect(data).toEqual({ revokeApiToken: { token: { id: String(managerId) } }, createApiToken: null });
+    expect(data).toEqual({
+      revokeApiToken: { token: { id: writeGlobalId('ApiToken', managerId) } },
+      createApiToken: null,
+    });
     expect((await ask(manager, seen)).status).toBe(401);
     expect(await tokensOf(account)).toHaveLength(2);
   });
@@ -123,19 +154,20 @@ describe('a token', () => {
     async (how) => {
       const account = await open();
       const { manager, managerId, userId } = account;
-      const other = String((await tokensOf(account))[0]?.id);
+      const token = { databaseId: (await tokensOf(account))[0]?.id };
       const { pool } = gateway.database;
       const holder = await pool.connect();
       await holder.query('BEGIN');
       await holder.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [userId]);
-      const changes = [ask(manager, create, { name: 'too late' }), ask(manager, revoke, { id: other })];
+      const changes = [ask(manager, create, { name: 'too late' }), ask(manager, revoke, { token })];
       await expect.poll(async () => (await lockWaits()).rowCount).toBe(2);
       if (how === 'revoked') await revokeToken(gateway.database.client, managerId);
       else await pool.query('UPDATE "ApiToken" SET "expiresAt" = now() WHERE id = $1', [managerId]);
       const before = await tokensOf(account);
       await holder.query('COMMIT');
       holder.release();
-      const message = how === 'revoked' ? 'the token is unknown or revoked' : 'the token has expired';
+      const message =
+        how === 'revoked' ? 'the token is unknown or revoked' : 'the token has expired or was replaced';
       for (const { status, errors } of await Promise.all(changes))
         expect([status, errors?.[0]?.message]).toEqual([401, `Unauthorized: ${message}`]);
       expect(await tokensOf(account)).toEqual(before);
@@ -203,8 +235,8 @@ describe('a token', () => {
     const { secret, token } = (await ask(manager, create, { name: 'b', scopes: ['MANAGE'] })).data
       .createApiToken;
     const both = await Promise.all([
-      ask(manager, revoke, { id: token.id }),
-      ask(secret, revoke, { id: managerId }),
+      ask(manager, revoke, { token: { id: token.id } }),
+      ask(secret, revoke, { token: { databaseId: managerId } }),
     ]);
     expect(both.map(({ status }) => status).toSorted()).toEqual([200, 401]);
   });
@@ -313,13 +345,23 @@ describe('what is rejected changes nothing', () => {
     ['a name of two lines', { name: 'a\nb' }, 'name', 'The name of a token takes visible characters alone'],
     ['a long name', { name: 'x'.repeat(101) }, 'name', 'The name of a token has at most 100 characters'],
     ['a name in use', { name: 'test ' }, 'name', 'Another active token has the name "test"'],
-    ['an id of another account', { id: '1' }, 'id', 'There is no active token with the id 1'],
-    ['an id that is none', { id: 'x' }, 'id', 'There is no active token with the id x'],
+    [
+      'a token of another account',
+      { token: { databaseId: 1 } },
+      'token',
+      'There is no active token with the id 1',
+    ],
+    [
+      'the id of another type',
+      { token: { id: writeGlobalId('User', 1) } },
+      'token',
+      /is the global id of a User, not of an ApiToken$/,
+    ],
   ])('%s', async (_, variables, argument, message) => {
     const account = await open();
     const before = await tokensOf(account);
-    const { errors } = await ask(account.manager, argument === 'id' ? revoke : create, variables);
-    const code = argument === 'id' ? 'NOT_FOUND' : 'BAD_USER_INPUT';
+    const { errors } = await ask(account.manager, argument === 'token' ? revoke : create, variables);
+    const code = message.toString().startsWith('There is no') ? 'NOT_FOUND' : 'BAD_USER_INPUT';
     expect(errors?.map(({ extensions }) => extensions)).toMatchObject([{ code, argument }]);
     expect(errors?.[0]?.message).toMatch(message);
     expect(await tokensOf(account)).toEqual(before);

@@ -4,7 +4,7 @@
  */
 
 import { afterEach, describe, expect, it } from 'vitest';
-import { executions } from '../../src/schema/compile.ts';
+import { executions } from '../../src/schema/operation.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { hasTools } from '../support/settings.ts';
 import { gatewayBeside, gatewayWith } from '../support/setUp.ts';

@@ -250,10 +250,15 @@ describe('the complexity of a filter', () => {
     ['null', 0],
     ['{ passed: { eq: true } }', 110],
     ['{ passed: { eq: true }, name: { contains: "a", startsWith: "b" } }', 310],
-    ['{ or: [{ passed: { eq: true } }, { not: { template: { name: { in: ["a", "b", "c"] } } } }] }', 123],
+    // A template is in a library, which is another join.
+    ['{ or: [{ passed: { eq: true } }, { not: { template: { name: { in: ["a", "b", "c"] } } } }] }', 223],
     ['{ databaseId: { in: [] } }', 110],
-    ['{ or: [{}, { not: {} }, { template: {} }] }', 130],
-  ])('is what its conditions cost: %s', (where, counts) => {
+    ['{ template: { isActive: { eq: true } } }', 260],
+    ['{ or: [{ template: {} }, { template: {} }, { trainer: {} }] }', 350],
+    [`{ and: [${many(24, () => '{ template: {} }')}] }`, 200],
+    ['{ or: [{}, { not: {} }, { template: {} }] }', 0],
+    ['{ passed: { eq: true, isNull: null } }', 0],
+  ])('is what its conditions and joins cost: %s', (where, counts) => {
     const [bare, written] = [
       countComplexity(`{ ${filtered('{}')} }`),
       countComplexity(`{ ${filtered(where)} }`),
@@ -266,7 +271,8 @@ describe('the complexity of a filter', () => {
       'query ($where: DttSessionFilter, $passed: Boolean) { a: dttSessions(first: 1, where: $where) { totalCount } b: dttSessions(first: 1, where: { passed: { eq: $passed } }) { totalCount } }';
     const bare = countComplexity(text);
     expect(countComplexity(text, { where: { name: { in: ['a', 'b'] } } }) - bare).toBe(112);
-    expect(countComplexity(text, { passed: true })).toBe(bare);
+    // A comparison whose variable is not given is none.
+    expect(countComplexity(text, { passed: true }) - bare).toBe(110);
     expect(countComplexity(text, { where: { name: { in: 'a' } } }) - bare).toBe(111);
     expect(countComplexity(text)).toBe(bare);
   });

@@ -28,9 +28,13 @@ async function ask(query: string, account = alice) {
 const databaseIds = (ids: readonly number[]) => ids.map((databaseId) => ({ databaseId }));
 
 describe('a record', () => {
-  const records = listedTypes.map(
-    (type) => [fieldOf(type), (account: Account) => recordsOf(account)[type]] as const,
-  );
+  const records: [field: string, ids: (account: Account) => readonly number[]][] = [
+    ['user', ({ userId }) => [userId]],
+    ...listedTypes.map((type): (typeof records)[number] => [
+      fieldOf(type),
+      (account) => recordsOf(account)[type],
+    ]),
+  ];
 
   it.each(records)('is found by its databaseId, and by its global id: %s', async (field, ids) => {
     for (const databaseId of ids(alice)) {
@@ -51,13 +55,12 @@ describe('a record', () => {
 
 describe('the viewer', () => {
   it('has a profile and all records of the user', async () => {
-    const { viewer, users } = await ask(`{
+    const { viewer } = await ask(`{
       viewer {
         databaseId username subscriptionTier profileTitle scheduleType
         activeDttTemplate { databaseId isActive }
-        ${listedTypes.slice(1).map((type) => `${fieldOf(type)}s { nodes { databaseId } }`)}
+        ${listedTypes.map((type) => `${fieldOf(type)}s { nodes { databaseId } }`)}
       }
-      users { totalCount nodes { databaseId } }
     }`);
     expect(viewer).toEqual({
       databaseId: alice.userId,
@@ -67,12 +70,9 @@ describe('the viewer', () => {
       scheduleType: 'WEEKLY',
       activeDttTemplate: { databaseId: alice.dttTemplates[1], isActive: true },
       ...Object.fromEntries(
-        listedTypes
-          .slice(1)
-          .map((type) => [`${fieldOf(type)}s`, { nodes: databaseIds(recordsOf(alice)[type]) }]),
+        listedTypes.map((type) => [`${fieldOf(type)}s`, { nodes: databaseIds(recordsOf(alice)[type]) }]),
       ),
     });
-    expect(users).toEqual({ totalCount: 1, nodes: databaseIds([alice.userId]) });
   });
 });
 
@@ -274,5 +274,19 @@ describe('nodes', () => {
     });
     expect(errors).toBeUndefined();
     expect(data.nodes).toEqual([...own, ...foreign.map(() => null), ...[...own].reverse()]);
+  });
+
+  it('are null with an error each for what is no global id, beside the records of the other ids', async () => {
+    const [record] = await oneOfEach(alice);
+    const ids = ['x', record?.id, 'RHR0 RGV2aWNlOjE', record?.id];
+    const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, nodes, { ids });
+    expect(data.nodes).toEqual([null, record, null, record]);
+    expect(errors).toMatchObject(
+      [0, 2].map((index) => ({
+        path: ['nodes', index],
+        message: `${JSON.stringify(ids[index])} is not a global id of this schema`,
+        extensions: { code: 'BAD_USER_INPUT', argument: 'ids' },
+      })),
+    );
   });
 });

@@ -1,20 +1,16 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { addressOf } from '../../src/http/clientAddress.ts';
 import { timeouts, watchConnections } from '../../src/http/connections.ts';
 
-let server: Server;
-let requested: Promise<[IncomingMessage]>;
-beforeAll(async () => {
-  server = createServer();
-  watchConnections(server, timeouts, new AbortController().signal);
-  // What an event of a server is emitted with.
-  requested = once(server, 'request') as Promise<[IncomingMessage]>;
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-});
-afterAll(() => server?.close());
+const server = createServer();
+watchConnections(server, timeouts, new AbortController().signal);
+// What an event of a server is emitted with.
+const requested = once(server, 'request') as Promise<[IncomingMessage]>;
+await once(server.listen(0, '127.0.0.1'), 'listening');
+afterAll(() => server.close());
 
 it('the address of a client is known also after the client has closed the connection', async () => {
   // A server that listens on an address has one.

@@ -3,7 +3,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { asksForPage, isAmbiguous } from '../../src/http/request.ts';
+import { isAmbiguous } from '../../src/http/request.ts';
 import { type Exchanges, openExchanges } from '../support/exchanges.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
@@ -130,45 +130,24 @@ describe('an exchange', () => {
   });
 });
 
-describe('an HTML page', () => {
-  it.each([
-    ['GET', 'text/html', true],
-    ['GET', 'application/xhtml+xml,text/html;q=0.9', true],
-    ['GET', 'application/json, text/html', false],
-    ['GET', '*/*', false],
-    ['GET', undefined, false],
-  ])('is requested by %s with Accept: %s (%s)', (method, accept, expected) => {
-    const asks = (headers: Record<string, string | undefined>) =>
-      // The parts of an exchange that are used.
-      asksForPage({ request: { method, headers } } as unknown as Exchange);
-    expect(asks({ accept })).toBe(expected);
-    // Java's clients prefer HTML by default, and never show a page.
-    expect(asks({ accept, authorization: 'x' })).toBe(false);
-  });
-});
-
-describe('isAmbiguous', () => {
-  it.each([
-    ['1.1', ['Host', 'x', 'Authorization', 'Bearer x'], false],
-    // Only names count, not values.
-    ['1.1', ['Host', 'host', 'Authorization', 'authorization', 'X', 'host', 'Y', 'host'], false],
-    ['1.1', ['Host', 'x', 'If-None-Match', 'x', 'Authorization', 'x', 'If-None-Match', 'y'], false],
-    ['1.1', ['X', 'y'], true],
-    ...['', 'x.test', 'x.test:', 'x.test:80', '127.0.0.1:4000', '[::1]', '[::1]:4000', 'x_y'].map(
-      (host): [string, string[], boolean] => ['1.1', ['Host', host], false],
-    ),
-    ...['a b', '"x"', '<x>', 'x:y', 'x/y', '[::1', '[]', 'x@y', 'x,y:80:81'].map(
-      (host): [string, string[], boolean] => ['1.1', ['Host', host], true],
-    ),
-    ['1.0', ['X', 'y'], false],
-    ['1.1', ['Host', 'x', 'HOST', 'x'], true],
-    ['1.1', ['Host', 'x', 'AUTHORIZATION', 'x', 'X', 'y', 'authorization', 'x'], true],
-  ])('for HTTP/%s with the headers %j is %s', (httpVersion, rawHeaders, expected) => {
-    const host = rawHeaders.find(
-      (_, index) => index % 2 === 1 && /^host$/i.test(rawHeaders[index - 1] ?? ''),
-    );
-    // The parts of a request that are used.
-    const given = { httpVersion, rawHeaders, headers: { host } } as unknown as IncomingMessage;
-    expect(isAmbiguous(given)).toBe(expected);
-  });
+it.each([
+  ['1.1', ['Host', 'x', 'Authorization', 'Bearer x'], false],
+  // Only names count, not values.
+  ['1.1', ['Host', 'host', 'Authorization', 'authorization', 'X', 'host', 'Y', 'host'], false],
+  ['1.1', ['Host', 'x', 'If-None-Match', 'x', 'Authorization', 'x', 'If-None-Match', 'y'], false],
+  ['1.1', ['X', 'y'], true],
+  ...['', 'x.test', 'x.test:', 'x.test:80', '127.0.0.1:4000', '[::1]', '[::1]:4000', 'x_y'].map(
+    (host): [string, string[], boolean] => ['1.1', ['Host', host], false],
+  ),
+  ...['a b', '"x"', '<x>', 'x:y', 'x/y', '[::1', '[]', 'x@y', 'x,y:80:81'].map(
+    (host): [string, string[], boolean] => ['1.1', ['Host', host], true],
+  ),
+  ['1.0', ['X', 'y'], false],
+  ['1.1', ['Host', 'x', 'HOST', 'x'], true],
+  ['1.1', ['Host', 'x', 'AUTHORIZATION', 'x', 'X', 'y', 'authorization', 'x'], true],
+])('isAmbiguous for HTTP/%s with the headers %j is %s', (httpVersion, rawHeaders, expected) => {
+  const host = rawHeaders.find((_, index) => index % 2 === 1 && /^host$/i.test(rawHeaders[index - 1] ?? ''));
+  // The parts of a request that are used.
+  const given = { httpVersion, rawHeaders, headers: { host } } as unknown as IncomingMessage;
+  expect(isAmbiguous(given)).toBe(expected);
 });

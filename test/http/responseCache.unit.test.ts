@@ -235,20 +235,18 @@ describe('once a viewer may have seen a change that is not announced yet', () =>
   });
 });
 
-describe('while the feed is down', () => {
-  it('nothing is served from the cache, shared or cached', async () => {
-    const { responseCache, lose } = open();
-    await responseCache.compute(alice, '/dtt', good('old'));
-    lose();
-    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
-    const slow = pending();
-    const computing = responseCache.compute(alice, '/dtt', slow.compute);
-    expect(textOf(await responseCache.compute(alice, '/dtt', good('own')))).toBe('own');
-    slow.finish('slow');
-    await computing;
-    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
-    expect(responseCache.counters.shared).toBe(0);
-  });
+it('while the feed is down nothing is served from the cache, shared or cached', async () => {
+  const { responseCache, lose } = open();
+  await responseCache.compute(alice, '/dtt', good('old'));
+  lose();
+  expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+  const slow = pending();
+  const computing = responseCache.compute(alice, '/dtt', slow.compute);
+  expect(textOf(await responseCache.compute(alice, '/dtt', good('own')))).toBe('own');
+  slow.finish('slow');
+  await computing;
+  expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+  expect(responseCache.counters.shared).toBe(0);
 });
 
 it('no response is served from the cache, nor cached, while the feed is not listening, but has not reported that it is down', async () => {
@@ -267,25 +265,23 @@ it('no response is served from the cache, nor cached, while the feed is not list
   expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
 });
 
-describe('the maximum age', () => {
-  it('applies although no change is announced, and is not extended by use', async () => {
-    const { responseCache } = open();
-    await responseCache.compute(alice, '/dtt', good('trainers'));
-    const clock = stopClock();
-    try {
-      for (let age = 0; age < maxAge - 10; age += 10) {
-        clock.advance(10);
-        expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
-      }
-      // The clock is read once a second.
-      clock.advance(12);
-      expect(responseCache.get(alice, '/dtt')).toBeUndefined();
-      await responseCache.compute(alice, '/dtt', good('new'));
-      expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
-    } finally {
-      clock.restore();
+it('the maximum age applies although no change is announced, and is not extended by use', async () => {
+  const { responseCache } = open();
+  await responseCache.compute(alice, '/dtt', good('trainers'));
+  const clock = stopClock();
+  try {
+    for (let age = 0; age < maxAge - 10; age += 10) {
+      clock.advance(10);
+      expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
     }
-  });
+    // The clock is read once a second.
+    clock.advance(12);
+    expect(responseCache.get(alice, '/dtt')).toBeUndefined();
+    await responseCache.compute(alice, '/dtt', good('new'));
+    expect(textOf(responseCache.get(alice, '/dtt'))).toBe('new');
+  } finally {
+    clock.restore();
+  }
 });
 
 describe('memory', () => {

@@ -59,6 +59,7 @@ it('the response to a HEAD is that to a GET without the body', async () => {
 
 it.each([
   ['a program', '/nothing', {}, 'text/plain; charset=utf-8'],
+  ['a client of JSON', '/nothing', { Accept: 'application/json, text/html' }, 'text/plain; charset=utf-8'],
   ['a client with a token', '/nothing', { ...browser, Authorization: 'x' }, 'text/plain; charset=utf-8'],
   ['a browser at a path of REST', '/api/v1/nothing', browser, 'application/json; charset=utf-8'],
 ])('%s gets no page: %s', async (_, path, headers, type) => {

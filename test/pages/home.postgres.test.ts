@@ -9,6 +9,7 @@ import type { Exchange } from '../../src/http/exchange.ts';
 import { allLinks } from '../../src/pages/links.ts';
 import { createPages } from '../../src/pages/pages.ts';
 import { release } from '../../src/version.ts';
+import { openTestDatabase, type TestGateway } from '../support/gateway.ts';
 import { readConfig } from '../support/settings.ts';
 import { databaseWith, gatewayBeside } from '../support/setUp.ts';
 
@@ -79,9 +80,10 @@ describe('without a demo token', () => {
     env: Record<string, string>,
     host?: string,
     accounts?: { readonly use: string },
+    { database }: Pick<TestGateway, 'database'> = gateway,
   ): Promise<string[]> {
     const feed = { listening: true };
-    const options = { config: readConfig(env), database: gateway.database, feed, accounts };
+    const options = { config: readConfig(env), database, feed, accounts };
     const pages = createPages(
       options,
       () => undefined,
@@ -104,11 +106,18 @@ describe('without a demo token', () => {
     onTestFinished(() => void vi.unstubAllEnvs());
     for (const page of await pagesWith({ DATABASE_URL: 'postgresql://me:hunter2@db.example.com/d' })) {
       expect(page).not.toContain('id="demo"');
-      expect(page).toContain(`${program} demo`);
       expect(page).toContain(`${program} token create --user NAME --name first`);
       expect(page).toContain('Bearer YOUR_API_TOKEN');
       expect(page).not.toMatch(/hunter2|db\.example\.com/);
     }
+  });
+
+  it('has the command for the demo account while nobody has an account', async () => {
+    const database = await openTestDatabase();
+    for (const page of await pagesWith({}, undefined, undefined, { database }))
+      expect(page).toContain('npx dovetail demo');
+    for (const page of await pagesWith({})) expect(page).not.toContain('dovetail demo');
+    await database.close();
   });
 
   it('says where accounts come from if they live elsewhere, and not how to get a demo account', async () => {

@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Sql } from '../../src/database/reader/sql.ts';
 import { routes } from '../../src/rest/routes.ts';
-import { executions } from '../../src/schema/compile.ts';
 import { createContext } from '../../src/schema/context.ts';
+import { executions } from '../../src/schema/operation.ts';
 import { graphqlOnce, openBeside, openTestGateway, postJson, rest } from '../support/gateway.ts';
 import { idsOf, listOf, pathsFor, recordOf, withId } from '../support/restResponses.ts';
 import { gatewayWith } from '../support/setUp.ts';

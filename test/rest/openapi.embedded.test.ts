@@ -1,11 +1,14 @@
 /** The OpenAPI document. */
 
 import { createConfig, lintFromString } from '@redocly/openapi-core';
-import { parse } from 'graphql';
+import { isObjectType, parse } from 'graphql';
+import type { OperationObject, SchemaObject } from 'openapi3-ts/oas31';
 import { describe, expect, it } from 'vitest';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { describeRest } from '../../src/rest/openapi.ts';
+import { overrides } from '../../src/rest/overrides.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
+import { schema } from '../../src/schema/schema.ts';
 import { openTestGateway, rest } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
@@ -43,6 +46,49 @@ describe('the OpenAPI document', () => {
       );
     } finally {
       await gateway.close();
+    }
+  });
+
+  it('has a short summary and a description of each operation, and marks the aliases', () => {
+    const operations = Object.entries(describeShipped().paths ?? {}).flatMap(([path, item]) =>
+      Object.values(item).map((operation: OperationObject) => ({ path, ...operation })),
+    );
+    for (const { operationId = '', summary = '', description = '' } of operations) {
+      expect(operationId).toMatch(/^(list|get|activate)[A-Z]/);
+      expect(summary.length, operationId).toBeLessThan(50);
+      expect(description, operationId).not.toMatch(/^$/);
+      expect(description, operationId).not.toContain(summary);
+    }
+    const aliases = operations.filter(({ summary }) => summary?.startsWith('Alias'));
+    expect(aliases.map(({ path, operationId, summary }) => [path, operationId, summary])).toEqual([
+      ['/dtt/settings/{id}', 'getDttSettings', 'Alias of `/dtt/templates/{id}`.'],
+      ['/lkbx/session', 'listLkbxSessions', 'Alias of `/lkbx/sessions`.'],
+      ['/lkbx/session/{id}', 'getLkbxSession', 'Alias of `/lkbx/sessions/{id}`.'],
+    ]);
+  });
+
+  it('says nothing that holds for GraphQL alone', () => {
+    const document = describeShipped();
+    expect(JSON.stringify(document)).not.toMatch(/NOT_FOUND|`owner`|REST interface|viewer|databaseId/i);
+    const schemas = Object.values(document.components?.schemas ?? {}) as SchemaObject[];
+    for (const { required = [], properties = {}, description = '' } of schemas) {
+      const left = Object.entries(properties).filter(([name]) => !required.includes(name));
+      const texts = left.map(([, property]) => property.description ?? '');
+      if (left.length > 0) expect([description, ...texts].join(' ')).not.toMatch(/null/);
+    }
+  });
+
+  it('has a use for each text of its own', () => {
+    for (const name of Object.keys(overrides)) {
+      const [type = '', field] = /^[A-Z]/.test(name) ? name.split('.') : [undefined, name];
+      const types = Object.values(schema.getTypeMap()).filter(isObjectType);
+      const fields = types
+        .filter((each) => type === '' || each.name === type)
+        .map((each) => each.getFields());
+      expect(
+        fields.some((given) => field === undefined || field in given),
+        name,
+      ).toBe(true);
     }
   });
 

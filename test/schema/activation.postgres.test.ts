@@ -206,23 +206,21 @@ describe('an activation that waits for another transaction', () => {
   });
 });
 
-describe('the active template', () => {
-  it('is no longer active when it is deleted, or no longer imported', async () => {
-    const { client } = gateway.database;
-    const { id } = await client.dttTemplate.create({
-      data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
-    });
-    await setSchedule('single', id);
-    await client.dttTemplate.delete({ where: { id } });
-    await untilActive(null);
-
-    const [, imported] = bob.dttTemplates;
-    const userId_templateId = { userId: alice.userId, templateId: imported };
-    await importTemplate(client, alice, imported);
-    await setSchedule('single', imported);
-    await client.dttLibraryEntry.delete({ where: { userId_templateId } });
-    await untilActive(null);
+it('the active template is no longer active when it is deleted, or no longer imported', async () => {
+  const { client } = gateway.database;
+  const { id } = await client.dttTemplate.create({
+    data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
   });
+  await setSchedule('single', id);
+  await client.dttTemplate.delete({ where: { id } });
+  await untilActive(null);
+
+  const [, imported] = bob.dttTemplates;
+  const userId_templateId = { userId: alice.userId, templateId: imported };
+  await importTemplate(client, alice, imported);
+  await setSchedule('single', imported);
+  await client.dttLibraryEntry.delete({ where: { userId_templateId } });
+  await untilActive(null);
 });
 
 describe('the payload of the mutation', () => {

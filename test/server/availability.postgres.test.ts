@@ -43,7 +43,7 @@ const other = `dvt_${'b'.repeat(43)}`;
 
 const query = '{ dttSessions { totalCount } }';
 /** It is carried out by Prisma's client. After a failure, the token has to be looked up again. */
-const revoke = 'mutation { revokeApiToken(id: 1000) { token { id } } }';
+const revoke = 'mutation { revokeApiToken(token: { databaseId: 1000 }) { token { id } } }';
 const call = { name: 'graphqlQuery', arguments: { query } };
 
 /** Requests: what is accepted, the body, the target, and the status for a token that is known. */

@@ -39,21 +39,6 @@ describe('the banner', () => {
         '    DATA_DIR=/data npx dovetail token create --user NAME --name laptop',
       ],
     ],
-    [
-      'the two ways to an account if the database has none',
-      { DATABASE_URL: 'postgresql://h/d', ...quiet },
-      { hasUsers: false },
-      [
-        '  Start here  http://127.0.0.1:4000',
-        '  Database    d on h:5432',
-        '  Nobody has an account in this database yet. There are two ways to one:',
-        '    the demo account, which takes a database without users',
-        '      DATABASE_URL=postgresql://h/d npx dovetail demo',
-        '    an account of your own and its token; docs/operations.md#users has the SQL that fills it',
-        '      DATABASE_URL=postgresql://h/d npx dovetail user create me --tier ultra',
-        '      DATABASE_URL=postgresql://h/d npx dovetail token create --user me --name laptop',
-      ],
-    ],
   ])('has %s', (_, settings, banner, lines) => {
     expect(linesOf(print(settings, banner))).toEqual(['Dovetail is running.', ...lines]);
   });
@@ -62,6 +47,8 @@ describe('the banner', () => {
     ['postgresql://me:hunter2@db.example.com/dovetail', 'dovetail on db.example.com:5432'],
     ['postgres://me:hunter2@db.example.com:6543/a%20b?sslmode=disable', 'a b on db.example.com:6543'],
     ['postgresql://me:hunter2@localhost/d?host=/run/postgresql', 'd on /run/postgresql:5432'],
+    ['postgresql://me:hunter2@/d?host=/cloudsql/a:b:c', 'd on /cloudsql/a:b:c:5432'],
+    ['postgresql://[::1]/d', 'd on [::1]:5432'],
     ['postgresql://h/d%1b%5B31m', 'd [31m on h:5432'],
   ])('names the database of %s in one line, without the user and the password', (DATABASE_URL, name) => {
     const text = print({ DATABASE_URL });

@@ -46,81 +46,79 @@ async function countWaiting() {
   return rows[0]?.count;
 }
 
-describe('several workers', () => {
-  it('share the port, announce changes to each other, have common metrics, replace one that dies, and stop together once their requests have responses', async () => {
-    const gateway = await serve(
-      {
-        DATABASE_URL: database.pool.options.connectionString ?? '',
-        LOG_LEVEL: 'info',
-        METRICS_PORT: '0',
-      },
-      '--workers',
-      '2',
-    );
-    expect(gateway.output.stdout).toContain('  Workers         2\n');
-    const [first] = await askUntilServedBy(gateway, 2);
-    if (first === undefined) throw new Error('no worker responded');
+it('several workers share the port, announce changes to each other, have common metrics, replace one that dies, and stop together once their requests have responses', async () => {
+  const gateway = await serve(
+    {
+      DATABASE_URL: database.pool.options.connectionString ?? '',
+      LOG_LEVEL: 'info',
+      METRICS_PORT: '0',
+    },
+    '--workers',
+    '2',
+  );
+  expect(gateway.output.stdout).toContain('  Workers         2\n');
+  const [first] = await askUntilServedBy(gateway, 2);
+  if (first === undefined) throw new Error('no worker responded');
 
-    const [template] = alice.dttTemplates;
-    const activation = await ask(gateway, `/dtt/templates/${template}`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: '{"isActive":true}',
-    });
-    expect(activation.status).toBe(200);
-    await vi.waitFor(async () => {
-      for (let asked = 0; asked < 6; asked++) {
-        const { body } = await ask(gateway, '/dtt/templates/active');
-        expect(body.data.id).toBe(template);
-      }
-    }, timeouts);
-
-    const metricsUrl = /Metrics +(\S+)/.exec(gateway.output.stdout)?.[1] ?? '';
-    const counted = async () => {
-      const text = await (await fetch(metricsUrl)).text();
-      const lines = text.match(/^dovetail_requests_total{.*"GET \/users\/me".* \d+$/gm) ?? [];
-      return lines.map((line) => Number(line.split(' ').at(-1)));
-    };
-    // The log may be delayed by a tenth of a second.
-    const logged = () => linesOf(gateway).filter(({ operation }) => operation === 'GET /users/me').length;
-    await vi.waitFor(async () => expect(await counted()).toEqual([logged()]), timeouts);
-
-    process.kill(first, 'SIGKILL');
-    await vi.waitFor(
-      () =>
-        expect(linesOf(gateway)).toContainEqual(
-          expect.objectContaining({
-            level: 50,
-            worker: first,
-            signal: 'SIGKILL',
-            msg: expect.stringMatching(/replaced/),
-          }),
-        ),
-      timeouts,
-    );
-    // The remaining worker responds, and then the one that replaces the dead one.
-    await askUntilServedBy(gateway, 3);
-
-    await vi.waitFor(async () => expect(await counted()).toHaveLength(1), timeouts);
-
-    // All processes get the signal, as from a terminal, and finish the requests in flight.
-    const holder = await database.pool.connect();
-    try {
-      await holder.query('BEGIN; LOCK TABLE "DttSession"');
-      const asked = Array.from({ length: 4 }, () => ask(gateway, '/dtt/sessions'));
-      await expect.poll(countWaiting, timeouts).toBeGreaterThan(0);
-      const workers = [...responding(gateway)].filter((pid) => pid !== first);
-      for (const pid of [...workers, gateway.child.pid ?? 0]) process.kill(pid, 'SIGTERM');
-      await sleep(200);
-      await holder.query('ROLLBACK');
-      for (const { status } of await Promise.all(asked)) expect(status).toBe(200);
-    } finally {
-      holder.release();
-    }
-    expect(await gateway.exit).toMatchObject({ code: 0 });
-    expect(linesOf(gateway).filter(({ msg }) => msg === 'closed')).toHaveLength(2);
-    for (const pid of responding(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+  const [template] = alice.dttTemplates;
+  const activation = await ask(gateway, `/dtt/templates/${template}`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: '{"isActive":true}',
   });
+  expect(activation.status).toBe(200);
+  await vi.waitFor(async () => {
+    for (let asked = 0; asked < 6; asked++) {
+      const { body } = await ask(gateway, '/dtt/templates/active');
+      expect(body.data.id).toBe(template);
+    }
+  }, timeouts);
+
+  const metricsUrl = /Metrics +(\S+)/.exec(gateway.output.stdout)?.[1] ?? '';
+  const counted = async () => {
+    const text = await (await fetch(metricsUrl)).text();
+    const lines = text.match(/^dovetail_requests_total{.*"GET \/users\/me".* \d+$/gm) ?? [];
+    return lines.map((line) => Number(line.split(' ').at(-1)));
+  };
+  // The log may be delayed by a tenth of a second.
+  const logged = () => linesOf(gateway).filter(({ operation }) => operation === 'GET /users/me').length;
+  await vi.waitFor(async () => expect(await counted()).toEqual([logged()]), timeouts);
+
+  process.kill(first, 'SIGKILL');
+  await vi.waitFor(
+    () =>
+      expect(linesOf(gateway)).toContainEqual(
+        expect.objectContaining({
+          level: 50,
+          worker: first,
+          signal: 'SIGKILL',
+          msg: expect.stringMatching(/replaced/),
+        }),
+      ),
+    timeouts,
+  );
+  // The remaining worker responds, and then the one that replaces the dead one.
+  await askUntilServedBy(gateway, 3);
+
+  await vi.waitFor(async () => expect(await counted()).toHaveLength(1), timeouts);
+
+  // All processes get the signal, as from a terminal, and finish the requests in flight.
+  const holder = await database.pool.connect();
+  try {
+    await holder.query('BEGIN; LOCK TABLE "DttSession"');
+    const asked = Array.from({ length: 4 }, () => ask(gateway, '/dtt/sessions'));
+    await expect.poll(countWaiting, timeouts).toBeGreaterThan(0);
+    const workers = [...responding(gateway)].filter((pid) => pid !== first);
+    for (const pid of [...workers, gateway.child.pid ?? 0]) process.kill(pid, 'SIGTERM');
+    await sleep(200);
+    await holder.query('ROLLBACK');
+    for (const { status } of await Promise.all(asked)) expect(status).toBe(200);
+  } finally {
+    holder.release();
+  }
+  expect(await gateway.exit).toMatchObject({ code: 0 });
+  expect(linesOf(gateway).filter(({ msg }) => msg === 'closed')).toHaveLength(2);
+  for (const pid of responding(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
 });
 
 describe('startWorkers', () => {

@@ -2,10 +2,11 @@
 
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { createServer, request, type Server } from 'node:http';
+import { createServer, request } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
+import { extensions } from '../../src/extensions/extensions.ts';
 import { listen } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { standardError } from '../../src/telemetry/log.ts';
@@ -13,16 +14,11 @@ import { freePort } from '../support/freePort.ts';
 import { copyTemplate } from '../support/gateway.ts';
 import { readConfig } from '../support/settings.ts';
 
-let folder: string;
-let taken: Server;
-let takenPort: string;
-beforeAll(async () => {
-  folder = await copyTemplate();
-  taken = createServer((_, response) => response.end('another program'));
-  await once(taken.listen(0, '127.0.0.1'), 'listening');
-  // A server that listens on a port has an address of this type.
-  takenPort = String((taken.address() as AddressInfo).port);
-});
+const folder = await copyTemplate();
+const taken = createServer((_, response) => response.end('another program'));
+await once(taken.listen(0, '127.0.0.1'), 'listening');
+// A server that listens on a port has an address of this type.
+const takenPort = String((taken.address() as AddressInfo).port);
 afterAll(async () => {
   taken?.close();
   await rm(folder, { recursive: true, force: true });
@@ -37,87 +33,93 @@ const isServed = (url: string) =>
     () => false,
   );
 
-describe('a start that fails', () => {
-  it.each(['PORT', 'METRICS_PORT'])(
-    'because %s is taken reports that, and closes everything else',
-    async (name) => {
-      const port = String(await freePort());
-      const settings = { METRICS_PORT: port, [name]: takenPort };
-      await expect(open(settings)).rejects.toThrow(
-        `${name} ${takenPort} is taken by another program. Stop it, or set ${name === 'PORT' ? '--port or PORT' : name} to another port; 0 picks a free one.`,
-      );
-      expect(await isServed(`http://127.0.0.1:${port}/metrics`)).toBe(false);
-      const gateway = await open({ PORT: port });
-      expect(gateway.url).toBe(`http://127.0.0.1:${port}`);
-      await gateway.close();
-    },
-  );
-});
-
-describe('a gateway', () => {
-  it('applies its settings, and releases everything when it is closed', async () => {
-    const gateway = await open({
-      METRICS_PORT: '0',
-      STATEMENT_TIMEOUT: '7',
-      DATABASE_CONNECTIONS: '3',
-      RESPONSE_CACHE_MB: '1',
-    });
-    const { url, lines, demoToken, database } = gateway;
-    const metricsUrl = lines?.[0]?.[1] ?? '';
-    expect(database.pool.options.max).toBe(3);
-    const client = await database.pool.connect();
-    // A second longer than the timeout of the server, which should report it first. The types of `pg` leave the connection out.
-    const { connection } = client as typeof client & { readonly connection: { readonly stream: Socket } };
-    expect(connection.stream.timeout).toBe(8_000);
-    client.release();
-    const headers = { Authorization: `Bearer ${demoToken}` };
-    // A response of a few kilobytes is cached.
-    for (let time = 0; time < 2; time++)
-      await (await fetch(`${url}/api/v1/dtt/sessions`, { headers })).text();
-    expect(await (await fetch(metricsUrl)).text()).toMatch(
-      /^dovetail_response_cache_reads_total\{result="hit"\} 1$/m,
+it.each(['PORT', 'METRICS_PORT'])(
+  'a start that fails because %s is taken reports that, and closes everything else',
+  async (name) => {
+    const port = String(await freePort());
+    const settings = { METRICS_PORT: port, [name]: takenPort };
+    await expect(open(settings)).rejects.toThrow(
+      `${name} ${takenPort} is taken by another program. Stop it, or set ${name === 'PORT' ? '--port or PORT' : name} to another port; 0 picks a free one.`,
     );
-    expect(await (await fetch(`${url}/readyz`)).text()).toBe('ready\n');
-
+    expect(await isServed(`http://127.0.0.1:${port}/metrics`)).toBe(false);
+    const gateway = await open({ PORT: port });
+    expect(gateway.url).toBe(`http://127.0.0.1:${port}`);
     await gateway.close();
-    expect(await isServed(url)).toBe(false);
-    expect(await isServed(metricsUrl)).toBe(false);
-    await expect(database.pool.query('SELECT 1')).rejects.toThrow();
+  },
+);
 
-    const again = await open({ RESPONSE_CACHE_MB: '0', METRICS_PORT: '0' });
-    expect(again.demoToken).toBe(demoToken);
-    for (let time = 0; time < 2; time++)
-      await (await fetch(`${again.url}/api/v1/dtt/sessions`, { headers })).text();
-    expect(await (await fetch(again.lines?.[0]?.[1] ?? '')).text()).toMatch(
-      /^dovetail_response_cache_reads_total\{result="hit"\} 0$/m,
-    );
-    await again.close();
+it('a gateway applies its settings, and releases everything when it is closed', async () => {
+  const gateway = await open({
+    METRICS_PORT: '0',
+    STATEMENT_TIMEOUT: '7',
+    DATABASE_CONNECTIONS: '3',
+    RESPONSE_CACHE_MB: '1',
   });
+  const { url, lines, demoToken, database } = gateway;
+  const metricsUrl = lines?.[0]?.[1] ?? '';
+  expect(database.pool.options.max).toBe(3);
+  const client = await database.pool.connect();
+  // A second longer than the timeout of the server, which should report it first. The types of `pg` leave the connection out.
+  const { connection } = client as typeof client & { readonly connection: { readonly stream: Socket } };
+  expect(connection.stream.timeout).toBe(8_000);
+  client.release();
+  const headers = { Authorization: `Bearer ${demoToken}` };
+  // A response of a few kilobytes is cached.
+  for (let time = 0; time < 2; time++) await (await fetch(`${url}/api/v1/dtt/sessions`, { headers })).text();
+  expect(await (await fetch(metricsUrl)).text()).toMatch(
+    /^dovetail_response_cache_reads_total\{result="hit"\} 1$/m,
+  );
+  expect(await (await fetch(`${url}/readyz`)).text()).toBe('ready\n');
+
+  await gateway.close();
+  expect(await isServed(url)).toBe(false);
+  expect(await isServed(metricsUrl)).toBe(false);
+  await expect(database.pool.query('SELECT 1')).rejects.toThrow();
+
+  const again = await open({ RESPONSE_CACHE_MB: '0', METRICS_PORT: '0' });
+  expect(again.demoToken).toBe(demoToken);
+  for (let time = 0; time < 2; time++)
+    await (await fetch(`${again.url}/api/v1/dtt/sessions`, { headers })).text();
+  expect(await (await fetch(again.lines?.[0]?.[1] ?? '')).text()).toMatch(
+    /^dovetail_response_cache_reads_total\{result="hit"\} 0$/m,
+  );
+  await again.close();
 });
 
-describe('a gateway that closes', () => {
-  it('sends a large response to its end to a client that is still reading it', async () => {
-    const gateway = await open({});
-    await gateway.database.pool.query(
-      `UPDATE "User" SET "profileDescription" = repeat('0123456789abcdef', 800000)`,
-    );
-    const { hostname, port } = new URL(gateway.url);
-    const asking = request({
-      hostname,
-      port,
-      path: '/api/v1/users/me',
-      headers: { Authorization: `Bearer ${gateway.demoToken}` },
-    });
-    asking.end();
-    const [response] = await once(asking, 'response');
-    // More is on its way than the sockets of both sides hold.
-    const closing = gateway.close();
-    await sleep(200);
-    let size = 0;
-    for await (const chunk of response) size += chunk.length;
-    expect(size).toBe(Number(response.headers['content-length']));
-    await closing;
+it('a gateway closes everything, also after an extension has failed to, and reports the first error', async () => {
+  const extension = extensions.find((each) => each.open);
+  if (!extension) throw new Error('no extension opens anything');
+  vi.spyOn(extension, 'open').mockResolvedValue({ close: () => Promise.reject(new Error('stuck')) });
+  onTestFinished(() => void vi.restoreAllMocks());
+  await expect(open({ PORT: takenPort })).rejects.toThrow(`PORT ${takenPort} is taken`);
+  const gateway = await open({});
+  await expect(gateway.close()).rejects.toThrow('stuck');
+  await expect(gateway.database.pool.query('SELECT 1')).rejects.toThrow();
+  vi.restoreAllMocks();
+  await (await open({})).close();
+});
+
+it('a gateway that closes sends a large response to its end to a client that is still reading it', async () => {
+  const gateway = await open({});
+  await gateway.database.pool.query(
+    `UPDATE "User" SET "profileDescription" = repeat('0123456789abcdef', 800000)`,
+  );
+  const { hostname, port } = new URL(gateway.url);
+  const asking = request({
+    hostname,
+    port,
+    path: '/api/v1/users/me',
+    headers: { Authorization: `Bearer ${gateway.demoToken}` },
   });
+  asking.end();
+  const [response] = await once(asking, 'response');
+  // More is on its way than the sockets of both sides hold.
+  const closing = gateway.close();
+  await sleep(200);
+  let size = 0;
+  for await (const chunk of response) size += chunk.length;
+  expect(size).toBe(Number(response.headers['content-length']));
+  await closing;
 });
 
 it('the log has a line when the embedded engine fails, which says that no acknowledged data is lost', async () => {

@@ -159,25 +159,17 @@ describe('/readyz', () => {
   });
 });
 
-it('a cached response is sent to GET and HEAD, and not to POST', async () => {
-  const { ask, responseCache } = await open();
-  const response = jsonResponse(200, '"cached"');
-  await responseCache.compute(viewerId, 'rest GET /users/me', async () => ({ response, isCacheable: true }));
-  expect(await ask('/api/v1/users/me?x')).toMatchObject({ status: 200, text: '"cached"' });
-  expect(await ask('/api/v1/users/me?x', 'HEAD')).toMatchObject({ status: 200, text: '' });
-  expect((await ask('/api/v1/users/me?x', 'POST')).status).toBe(405);
-});
-
-describe('a request whose statement never ends', () => {
-  it.each([
-    [' with STATEMENT_TIMEOUT=1', { STATEMENT_TIMEOUT: '1' }, {}, 6_000],
-    [
-      ' and the time that an extension adds',
-      { STATEMENT_TIMEOUT: '1' },
-      { hooks: joinHooks([{ longest: 50_000 }]) },
-      56_000,
-    ],
-  ])('gets a 500 five seconds after the statement timeout%s', async (_, settings, options, longest) => {
+it.each([
+  [' with STATEMENT_TIMEOUT=1', { STATEMENT_TIMEOUT: '1' }, {}, 6_000],
+  [
+    ' and the time that an extension adds',
+    { STATEMENT_TIMEOUT: '1' },
+    { hooks: joinHooks([{ longest: 50_000 }]) },
+    56_000,
+  ],
+])(
+  'a request whose statement never ends gets a 500 five seconds after the statement timeout%s',
+  async (_, settings, options, longest) => {
     const { url, sql, log } = await open(settings, options);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     const asking = request(`${url}/api/v1/dtt`, { headers: { Authorization: `Bearer ${token}` } }).end();
@@ -190,8 +182,8 @@ describe('a request whose statement never ends', () => {
     const [response] = await responded;
     expect(response.statusCode).toBe(500);
     expect(log.join('')).toContain(`there was no response after ${longest} ms`);
-  });
-});
+  },
+);
 
 it('a subscription may last longer than the deadline of a response, and is not reported', async () => {
   const { url, sql, log } = await open();

@@ -106,7 +106,7 @@ const template = () => account.dttTemplates[1];
 const activation = () =>
   `mutation { activateTemplate(template: { databaseId: ${template()} }) { scheduleTypeChanged } }`;
 const creation = 'mutation { createApiToken(name: "made") { token { id } } }';
-const revocation = 'mutation { revokeApiToken(id: 2147483647) { token { id } } }';
+const revocation = 'mutation { revokeApiToken(token: { databaseId: 2147483647 }) { token { id } } }';
 const query = '{ viewer { username apiTokens { name } currentToken { name } } }';
 const both = () =>
   `mutation { ...M } fragment M on Mutation { a: activateTemplate(template: { databaseId: ${template()} }) { scheduleTypeChanged } ... { b: createApiToken(name: "both") { secret } } }`;

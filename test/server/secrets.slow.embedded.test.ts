@@ -56,17 +56,23 @@ it('a secret is in no log, trace, metric or file, and in memory only while a req
   }
 
   const ask = (token: string, query: string, variables = {}) => graphqlOnce(gateway, token, query, variables);
-  const create = 'mutation ($name: String!) { createApiToken(name: $name) { secret token { id } } }';
+  const create = 'mutation ($name: String!) { createApiToken(name: $name) { secret token { databaseId } } }';
   const { data: created } = await ask(gateway.token, create, { name: 'kept secret' });
   const { secret, token } = created.createApiToken;
   expect((await ask(secret, '{ viewer { username } }')).data.viewer.username).toBe('demo');
   expect(await inMemory(secret)).toEqual([secret]);
-  const rotated = await runCli(['token', 'rotate', token.id, '--keep', '1d'], { DATA_DIR: data });
+  const rotated = await runCli(['token', 'rotate', String(token.databaseId), '--keep', '1d'], {
+    DATA_DIR: data,
+  });
   const next = rotated.stdout.trim();
   for (const each of [secret, next]) expect((await ask(each, '{ viewer { username } }')).status).toBe(200);
-  await ask(gateway.token, 'mutation ($id: ID!) { revokeApiToken(id: $id) { token { name } } }', {
-    id: token.id,
-  });
+  await ask(
+    gateway.token,
+    'mutation ($token: ApiTokenReference!) { revokeApiToken(token: $token) { token { name } } }',
+    {
+      token,
+    },
+  );
   for (const each of [secret, next]) expect((await ask(each, '{ viewer { username } }')).status).toBe(401);
   const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
   // Node keeps the last request of a connection, and the last text that was matched.

@@ -126,6 +126,24 @@ ${commands.join('\n')}
     ]);
   });
 
+  it('is asked by a health check where it listens, whatever HOST and PORT are, and serves where it cannot write that', async () => {
+    const settings = {
+      DATA_DIR: join(folder, 'data'),
+      HOST: '::1',
+      PORT: '1',
+      WRITE_URL_TO: join(folder, 'url'),
+    };
+    const check = (env = {}) => runCli(['healthcheck'], { ...settings, ...env });
+    const gateway = await serve(settings, '--host', '127.0.0.1', '--port', '0');
+    expect(await check()).toMatchObject({ code: 0, stdout: 'ready\n' });
+    const { hostname: HOST, port: PORT } = new URL(gateway.url);
+    expect(await check({ HOST, PORT, WRITE_URL_TO: join(folder, 'none') })).toMatchObject({ code: 0 });
+    await stop(gateway);
+    expect(await check()).toMatchObject({ code: 1, stderr: `Nothing responds at ${gateway.url}.\n` });
+    const unsaid = await serve({ ...settings, WRITE_URL_TO: folder, HOST: '127.0.0.1' }, '--port', '0');
+    expect(unsaid.output.stderr).toMatch(/^WRITE_URL_TO cannot be written: EISDIR/);
+  });
+
   it('is alive and ready, and ends after SIGTERM once all requests have their responses', async () => {
     const engine = inject('engine');
     // A copy of a database with its tables is much faster than a new one.

@@ -23,7 +23,6 @@ export interface Account {
 
 /** The ids of an account's records, by their type. */
 export const recordsOf = (account: Account): Readonly<Record<ListedType, readonly number[]>> => ({
-  User: [account.userId],
   DttDevice: account.dttDevices,
   DttTemplate: account.dttTemplates,
   DttSession: account.dttSessions,
@@ -36,14 +35,15 @@ export const recordsOf = (account: Account): Readonly<Record<ListedType, readonl
 /** The name of the query for one record of a type; that of its list has an `s` more. */
 export const fieldOf = (type: string): string => `${type.charAt(0).toLowerCase()}${type.slice(1)}`;
 
-/** A selection of so many records of each type, with their segments. @param selected what is selected of each. */
+/** A selection of the viewer, and of so many records of each other type, with their segments. @param selected what is selected of each. */
 export const everyType = (first: number, selected: string): string =>
-  listedTypes
-    .map((type) => {
+  [
+    `viewer { ${selected} }`,
+    ...listedTypes.map((type) => {
       const segments = hasField(type, 'segments') ? `segments { ${selected} }` : '';
       return `${fieldOf(type)}s(first: ${first}) { nodes { ${selected} ${segments} } }`;
-    })
-    .join(' ');
+    }),
+  ].join(' ');
 
 const minute = 60_000;
 const start = Date.parse('2026-01-01T00:00:00Z');

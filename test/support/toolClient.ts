@@ -51,7 +51,7 @@ mutation Activate($template: Int!) {
 query Devices { devices { nodes { databaseId ... on OssmDevice { chip } } } }
 
 "Not a tool, since another tool has this name."
-query viewer { viewer { username } }
+query getCurrentUser { viewer { username } }
 
 "Nor one, also where the settings leave that tool out."
 query graphqlQuery { viewer { username } }

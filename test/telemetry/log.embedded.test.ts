@@ -17,31 +17,29 @@ const failureOf = (work: Promise<unknown>): Promise<unknown> =>
   );
 const sql = (text: string, values: unknown[] = []) => database.pool.query(text, values);
 
-describe('an error of the database', () => {
-  it.each<[string, () => Promise<unknown>, string, string]>([
-    [
-      'a duplicate row',
-      () => sql(`INSERT INTO "User" (username) VALUES ('secret')`),
-      '23505',
-      'duplicate key value violates unique constraint "User_username_key"',
-    ],
-    [
-      'an invalid value',
-      () => sql('SELECT $1::int', ['secret "x"\n\nsecret']),
-      '22P02',
-      'invalid input syntax for type integer: …',
-    ],
-  ])(
-    'is described by its type, code, message and stack, without values: %s',
-    async (_, fail, code, message) => {
-      const described = describeError(await failureOf(fail()));
-      expect(described).toMatchObject({ code, message });
-      expect(described.type).toBe('DatabaseError');
-      expect(described.stack).toMatch(/^ +at /);
-      expect(JSON.stringify(described)).not.toMatch(/secret|7777777777/);
-    },
-  );
-});
+it.each<[string, () => Promise<unknown>, string, string]>([
+  [
+    'a duplicate row',
+    () => sql(`INSERT INTO "User" (username) VALUES ('secret')`),
+    '23505',
+    'duplicate key value violates unique constraint "User_username_key"',
+  ],
+  [
+    'an invalid value',
+    () => sql('SELECT $1::int', ['secret "x"\n\nsecret']),
+    '22P02',
+    'invalid input syntax for type integer: …',
+  ],
+])(
+  'an error of the database is described by its type, code, message and stack, without values: %s',
+  async (_, fail, code, message) => {
+    const described = describeError(await failureOf(fail()));
+    expect(described).toMatchObject({ code, message });
+    expect(described.type).toBe('DatabaseError');
+    expect(described.stack).toMatch(/^ +at /);
+    expect(JSON.stringify(described)).not.toMatch(/secret|7777777777/);
+  },
+);
 
 it('causes are described up to three deep, and those that are not errors are left out', () => {
   const chain = [1, 2, 3, 4, 5].reduceRight<unknown>(

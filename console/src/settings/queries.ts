@@ -49,8 +49,8 @@ export const createApiToken = graphql(`
 `);
 
 export const revokeApiToken = graphql(`
-  mutation RevokeToken($id: ID!) {
-    revokeApiToken(id: $id) {
+  mutation RevokeToken($token: ApiTokenReference!) {
+    revokeApiToken(token: $token) {
       token {
         id
         name

@@ -85,7 +85,7 @@ function RevocationDialog({ token: { id, name, isCurrent }, onClose }: Revocatio
     const ownToken = readToken();
     // The gateway may close the connection before it responds. Without a token in the tab, the form to sign in shows no problem.
     if (isCurrent) forgetToken();
-    const { data, error } = await client.mutation(revokeApiToken, { id }).toPromise();
+    const { data, error } = await client.mutation(revokeApiToken, { token: { id } }).toPromise();
     isRevoked.current = data?.revokeApiToken != null;
     if (isRevoked.current) return undefined;
     if (ownToken !== undefined) storeToken(ownToken);

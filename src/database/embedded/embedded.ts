@@ -17,6 +17,7 @@ import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import { closeAll } from '../closing.ts';
 import {
   assertOwn,
   engineFolder,
@@ -82,8 +83,8 @@ export async function openEmbedded(dataDir: string, packed?: string) {
     async close(): Promise<void> {
       server.stop();
       // Closing an engine that has failed would never finish, or would write to a folder that another process has opened.
-      if (!server.failed.aborted && lock.isHeld()) await engine.close();
-      await lock.release();
+      const isUsable = !server.failed.aborted && lock.isHeld();
+      await closeAll([...(isUsable ? [engine] : []), { close: lock.release }]);
     },
   };
 }

@@ -231,6 +231,21 @@ export function conditionOn(writer: Writer, model: ModelName, where: object, tab
   return parts.length === 0 ? 'true' : parts.join(' AND ');
 }
 
+/** How many tables a condition joins to that of its rows. */
+export function countJoins(model: ModelName, where: object): number {
+  return Object.entries(where).reduce((joins, [name, wanted]: [string, unknown]) => {
+    if (name === 'AND' || name === 'OR' || name === 'NOT')
+      return [wanted]
+        .flat()
+        .filter(isCondition)
+        .reduce((sum, each) => sum + countJoins(model, each), joins);
+    const { relation } = fieldOf(model, name);
+    if (!relation) return joins;
+    const met = relation.isList ? onlyEntry(wanted, 'some') : wanted;
+    return joins + 1 + (isCondition(met) ? countJoins(relation.model, met) : 0);
+  }, 0);
+}
+
 /**
  * The conditions of a list, each in parentheses. An empty list is rejected: to Prisma an empty AND is true, and an empty OR
  * is false.

@@ -85,23 +85,13 @@ function relatedOf(viewer: ViewerRef, name: string, { model, isList }: Link, val
   const conditions = Object.entries(isNamed ? value : { is: value }).map(([kind, where]) => {
     if (where === undefined) return {};
     if (where === null) return { [name]: { [kind === 'is' ? 'isNot' : 'is']: seen } };
-    // Prisma would leave an empty condition out of the `OR`.
-    if (kind === 'every' && isEmpty(where)) return {};
-    if (kind === 'every')
-      return { [name]: { every: { OR: [{ NOT: seen }, rowsOf(viewer, model, where, {})] } } };
-    return { [name]: { [kind]: rowsOf(viewer, model, where) } };
+    const rows = rowsOf(viewer, model, where);
+    // `every` would ask for rows of others as well.
+    if (kind === 'every') return { [name]: { none: { ...seen, NOT: rows } } };
+    return { [name]: { [kind]: rows } };
   });
   return { AND: conditions };
 }
-
-/** Whether all rows meet a condition, since it says nothing. */
-const isEmpty = (where: unknown): boolean =>
-  where === undefined ||
-  (isArgs(where) &&
-    Object.entries(where).every(
-      ([name, value]) =>
-        value === undefined || ((name === 'AND' || name === 'NOT') && [value].flat().every(isEmpty)),
-    ));
 
 const orderOf = (model: ModelName, given: unknown): unknown =>
   every(given, (each) =>

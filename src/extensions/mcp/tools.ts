@@ -37,11 +37,10 @@ import {
   type Schema,
   scalars,
 } from '../../rest/openapi.ts';
-import { nameOf, type Route, routes } from '../../rest/routes.ts';
-import { lowerFirst } from '../../schema/fields.ts';
+import { type Route, routes } from '../../rest/routes.ts';
 import { pageErrors } from '../../schema/loading/pagination.ts';
 import { schema } from '../../schema/schema.ts';
-import { readsTokens } from '../../schema/types/apiToken.ts';
+import { nameToken, readsTokens } from '../../schema/types/apiToken.ts';
 
 export interface Tool {
   readonly name: string;
@@ -100,8 +99,8 @@ function objectSchema(
 }
 
 /**
- * A message about the first argument that the tool does not have, or about one that is missing; undefined if there is
- * none.
+ * A message about the first argument that the tool does not have, about one that is missing, or about the global id of a token;
+ * undefined if there is none.
  */
 function problemWithArguments(given: Arguments, { properties, required }: ObjectSchema): string | undefined {
   const names = Object.keys(properties);
@@ -111,13 +110,12 @@ function problemWithArguments(given: Arguments, { properties, required }: Object
     return `${JSON.stringify(unknown.slice(0, 100))} is no argument of this tool, which takes ${takes}`;
   }
   const missing = required.find((name) => given[name] === undefined);
-  return missing === undefined ? undefined : `The argument ${missing} is missing`;
+  if (missing !== undefined) return `The argument ${missing} is missing`;
+  return nameToken(given) ? messages.noTokens : undefined;
 }
 
 /** An operation may have several routes. Its tool is made of the first. */
-export const restTools: readonly Tool[] = routes
-  .filter((route, index) => routes.findIndex(({ operation }) => operation === route.operation) === index)
-  .map(toolOf);
+export const restTools: readonly Tool[] = routes.filter(({ aliasOf }) => aliasOf === undefined).map(toolOf);
 
 function toolOf(route: Route): Tool {
   const components: Record<string, SchemaObject> = route.isList
@@ -131,7 +129,7 @@ function toolOf(route: Route): Tool {
   ].map(({ name, schema: type, description }) => [name, { ...type, description }]);
   const inputSchema = objectSchema(Object.fromEntries(inputs), { required: hasId ? ['id'] : [] });
   return {
-    name: lowerFirst(nameOf(route)),
+    name: route.name,
     description: descriptionOf(route),
     inputSchema,
     outputSchema: objectSchema({ data: output }, { parts: components }),
@@ -152,8 +150,9 @@ function toolOf(route: Route): Tool {
   };
 }
 
-function descriptionOf({ description, missing }: Route): string {
-  return missing === undefined ? description : `${description} Fails with "${missing}" if there is none.`;
+function descriptionOf({ summary, description, missing }: Route): string {
+  const fails = missing === undefined ? '' : ` Fails with "${missing}" if there is none.`;
+  return `${summary} ${description}${fails}`;
 }
 
 /**

@@ -25,7 +25,7 @@ import { isPooled, NoConnection } from '../../database/session.ts';
 import { maxViewers } from '../../database/viewerVersions.ts';
 import { createSharedRuns, pause } from '../../database/waiting.ts';
 import { clientError, errorText, messages, SetupError } from '../../errors.ts';
-import type { Metric, MetricValues } from '../../extensionPoints.ts';
+import type { Metric, MetricValues, OperationSql } from '../../extensionPoints.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from './logPosition.ts';
 
 export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
@@ -118,7 +118,7 @@ function createOperationSql(
   address: StandbyAddress,
   viewers: ReturnType<typeof trackViewers>,
   counts: { primary: number; retried: number },
-): Sql {
+): OperationSql {
   let choosing: Promise<Standby | undefined> | undefined;
 
   async function choose(): Promise<Standby | undefined> {
@@ -166,6 +166,7 @@ function createOperationSql(
     run: <Row extends object>(...given: Parameters<Sql['run']>) => read((sql) => sql.run<Row>(...given)),
     write: <Row extends object>(...given: Parameters<Sql['write']>) =>
       usePrimary((sql) => sql.write<Row>(...given)),
+    onPrimary: usePrimary,
   };
 }
 

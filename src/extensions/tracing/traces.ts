@@ -1,6 +1,6 @@
 /**
  * Traces for OpenTelemetry, with spans for each request, its operations and its statements. Loaded only if
- * OTEL_EXPORTER_OTLP_ENDPOINT is set. Spans contain no text of clients: no targets, no variables and no values of statements. May
+ * traces are sent. Spans contain no text of clients: no targets, no variables and no values of statements. May
  * be replaced by anything that subscribes to the same channels.
  */
 
@@ -22,7 +22,7 @@ import { detectResources, envDetector, resourceFromAttributes } from '@opentelem
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import type { Logger } from 'pino';
 import { operationSpans, requestSpans, statementSpans, type TracedRequest } from '../../channels.ts';
-import { errorText } from '../../errors.ts';
+import { errorText, withoutPassword } from '../../errors.ts';
 import { restPath } from '../../http/exchange.ts';
 import { release } from '../../version.ts';
 
@@ -37,8 +37,8 @@ const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIO
 
 /**
  * Traces every request of this process from now on. Attributes have the names of OpenTelemetry's semantic conventions. The
- * SDK reads the other `OTEL_…` variables, such as OTEL_TRACES_SAMPLER.
- * @param endpoint the base URL of a collector that accepts OTLP over HTTP, such as `http://localhost:4318`.
+ * SDK reads more `OTEL_…` variables, which docs/operations.md lists.
+ * @param endpoint of a collector that accepts OTLP over HTTP, such as `http://localhost:4318/v1/traces`.
  */
 export function startTraces(endpoint: string, logger: Logger) {
   const provider = createProvider(endpoint, logger);
@@ -85,10 +85,10 @@ function createProvider(endpoint: string, logger: Logger): BasicTracerProvider {
   let toldAt = Number.NEGATIVE_INFINITY;
   setGlobalErrorHandler((error) => {
     if (performance.now() - toldAt < tellEvery) return;
-    logger.warn({ reason: errorText(error), endpoint }, 'traces not delivered');
+    logger.warn({ reason: errorText(error), endpoint: withoutPassword(endpoint) }, 'traces not delivered');
     toldAt = performance.now();
   });
-  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
+  const exporter = new OTLPTraceExporter({ url: endpoint });
   return new BasicTracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'dovetail', 'service.version': release }).merge(
       detectResources({ detectors: [envDetector] }),

@@ -5,7 +5,7 @@
 
 import type { GraphQLError } from 'graphql';
 import type { Config } from '../../config/config.ts';
-import type { Values } from '../../schema/compile.ts';
+import type { Values } from '../../schema/operation.ts';
 import { complexityOf, complexityOfTools } from '../complexity.ts';
 import type { CheckedOperation, GatewayPlugin } from '../context.ts';
 import { type Documents, rejected } from '../documents.ts';

@@ -4,7 +4,7 @@
  */
 
 import type { Exchange } from '../../http/exchange.ts';
-import type { PreparedOperation } from '../../schema/compile.ts';
+import type { PreparedOperation } from '../../schema/operation.ts';
 import type { GatewayPlugin } from '../context.ts';
 import { type CheckedDocument, type Documents, noOperation } from '../documents.ts';
 import { requestError, withoutToken } from '../overHttp.ts';

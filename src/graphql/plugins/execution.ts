@@ -1,4 +1,4 @@
-/** Executes operations by what was prepared once for each: compiled code, or graphql-js (`schema/compile.ts`). */
+/** Executes operations by what was prepared once for each: compiled code, or graphql-js (`schema/operation.ts`). */
 
 import type { ExecutionResult } from 'graphql';
 import type { GatewayPlugin } from '../context.ts';

@@ -123,7 +123,7 @@ function createRunners(
   return (context: GatewayContext) => {
     const { viewer, params, progress } = context;
     const { operation } = progress;
-    const key = operation?.readsTokens
+    const key = operation?.readsTokens(params.variables)
       ? undefined
       : exactText([params.query, params.operationName, params.variables]);
     const compute = () =>

@@ -6,7 +6,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { fieldOf, valuesOf } from '../../database/dataModel.ts';
+import { fieldOf } from '../../database/dataModel.ts';
 import { largestId } from '../../database/ids.ts';
 import {
   type DeviceType,
@@ -39,11 +39,11 @@ export interface Order {
   readonly fingerprint?: string | undefined;
 }
 
-/** The default order of the lists of a type: newest first by a time, or highest id first. */
-export function defaultOrder(type: ListedType): Order {
-  const column = models[type].order;
-  return { keys: column === 'id' ? [] : [orderKey(type, column, true)], isDescending: true };
-}
+/** The default order of the lists of a type: newest first by a time. */
+export const defaultOrder = (type: ListedType): Order => ({
+  keys: [orderKey(type, models[type].order, true)],
+  isDescending: true,
+});
 
 export function orderKey(model: ModelName, column: string, isDescending: boolean): OrderKey {
   const { type, isRequired } = fieldOf(model, column);
@@ -172,6 +172,7 @@ const infinite = z.enum(['Infinity', '-Infinity']).transform(Number);
 /** The times that both PostgreSQL and JavaScript can represent. PostgreSQL's first day is November 24, 4714 BC. */
 const time = z.int().min(Date.parse('-004713-11-24T00:00:00.000Z')).max(8.64e15);
 
+/** The values of a key in a cursor, by the scalar of its column. */
 const valuesOfTypes: Readonly<Record<string, z.ZodType<KeyValue>>> = {
   DateTime: infinite.or(time.transform((value) => new Date(value))),
   Float: z.number(),
@@ -180,9 +181,9 @@ const valuesOfTypes: Readonly<Record<string, z.ZodType<KeyValue>>> = {
   String: z.string().refine(isText),
 };
 
-/** The values of a key in a cursor. A type that is no scalar is an enumeration. */
 function schemaOf({ type, isNullable }: OrderKey): z.ZodType<KeyValue> {
-  const known = valuesOfTypes[type] ?? z.enum([...(valuesOf(type) ?? [])]);
+  const known = valuesOfTypes[type];
+  if (!known) throw new Error(`Lists cannot be ordered by a ${type}`);
   return isNullable ? known.nullable() : known;
 }
 

@@ -19,6 +19,7 @@ import {
   Kind,
   type SelectionSetNode,
 } from 'graphql';
+import { seenBy } from '../../auth/tokens.ts';
 import { listOf } from '../../database/dataModel.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
 import {
@@ -33,7 +34,7 @@ import {
 import type { SelectQuery } from '../../database/reader/statement.ts';
 import { detailsNotHere } from '../../errors.ts';
 import { type Context, type DetailedModel, placeOf } from '../context.ts';
-import type { GlobalId } from '../globalId.ts';
+import type { GlobalId, NodeType } from '../globalId.ts';
 import { needsOf } from '../requirements.ts';
 
 export type Row<M extends RecordType> = PrismaTypes[M]['Shape'];
@@ -145,19 +146,27 @@ export async function readNodes(
   ids: readonly GlobalId[],
   { context, info }: Call,
 ): Promise<(object | null)[]> {
-  const readType = async (typeName: RecordType) => {
+  const readType = async (typeName: NodeType) => {
     const idsOfType = ids.filter(({ typename }) => typename === typeName).map(({ id }) => id);
+    if (typeName === 'ApiToken') return [typeName, await readTokens(idsOfType, context)] as const;
     // The row of a segment does not say whether its details are pending: only its parent's row does.
     if (context.elsewhere && areDetails(typeName, Object.keys(selectFor(info, context, { typeName }))))
       await fetchDetailsOfParts(context, typeName, idsOfType);
     return [typeName, await readByIds(typeName, idsOfType, { context, info }, { typeName })] as const;
   };
   const types = [...new Set(ids.map(({ typename }) => typename))];
-  const found = new Map(await Promise.all(types.map(readType)));
+  const found = new Map<NodeType, ReadonlyMap<number, object>>(await Promise.all(types.map(readType)));
   return ids.map(({ typename, id }) => {
     const row = found.get(typename)?.get(id);
     return row ? { ...row, __typename: typename } : null;
   });
+}
+
+async function readTokens(ids: readonly number[], { prisma, viewer }: Context) {
+  const found = await prisma.apiToken.findMany({
+    where: { AND: [seenBy(viewer), { id: { in: [...ids] } }] },
+  });
+  return new Map(found.map((token) => [token.id, token]));
 }
 
 export interface ListFilter {

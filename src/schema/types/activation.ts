@@ -2,35 +2,16 @@
 
 import { argumentError, messages } from '../../errors.ts';
 import { builder } from '../builder.ts';
-import { nullOnlyWithError, toOne } from '../fields.ts';
-import { checkDatabaseId, readGlobalId } from '../globalId.ts';
+import { nullIfUnknown, nullOnlyWithError, toOne } from '../fields.ts';
 import { type Call, queryShownBy, type Row } from '../loading/rows.ts';
+import { idOf, referenceTo } from '../reference.ts';
 import { viewerField } from './user.ts';
-
-const DttTemplateReference = builder.inputType('DttTemplateReference', {
-  description: 'Names a template, by one of its two ids.',
-  isOneOf: true,
-  fields: (t) => ({
-    databaseId: t.int({ description: 'The integer id of the REST interface. At least 1.' }),
-    id: t.id({ description: 'The global id, as the field `id` gives it.' }),
-  }),
-});
-
-/** The integer id of the template that a client names. */
-function idOf({ databaseId, id }: typeof DttTemplateReference.$inferInput): number {
-  if (id == null) return checkDatabaseId(databaseId, 'template');
-  const named = readGlobalId(id, 'template');
-  if (named.typename === 'DttTemplate') return named.id;
-  throw argumentError(
-    'template',
-    `${JSON.stringify(id)} is the global id of a ${named.typename}, not of a DttTemplate`,
-  );
-}
 
 /** The row that the statement returns. */
 interface Written {
   readonly previousTemplateId: number | null;
-  readonly scheduleTypeChanged: boolean;
+  /** Null where it is not known. */
+  readonly scheduleTypeChanged: boolean | null;
 }
 
 interface Activation extends Written {
@@ -55,11 +36,10 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
       ...toOne('DttTemplate', 'previousTemplateId'),
     }),
     viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
-    scheduleTypeChanged: t.exposeBoolean('scheduleTypeChanged', {
-      description:
-        'Whether the schedule type was `auto` or `weekly` and is now `single`. Also true if that cannot be told, since ' +
-        'the response that said so was lost.',
-    }),
+    scheduleTypeChanged: t.exposeBoolean(
+      'scheduleTypeChanged',
+      nullIfUnknown('Whether the schedule type was `auto` or `weekly` and is now `single`.'),
+    ),
   }),
 });
 
@@ -70,7 +50,7 @@ builder.mutationField('activateTemplate', (t) =>
     extensions: { ...nullOnlyWithError, scope: 'activate' },
     args: {
       template: t.arg({
-        type: DttTemplateReference,
+        type: referenceTo('DttTemplate', 'a template'),
         required: true,
         description: 'The template to activate.',
       }),
@@ -79,7 +59,7 @@ builder.mutationField('activateTemplate', (t) =>
       'Makes a template that the viewer owns the active one, in place of any other; the active one stays active. The ' +
       'schedule type becomes `single` if it was not. Fails with NOT_FOUND for a template that is missing or not owned.',
     resolve: async (_root, args, context, info) => {
-      const templateId = idOf(args.template);
+      const templateId = idOf('DttTemplate', args.template, 'template');
       const activateHere = () => activate(templateId, { context, info });
       const there = await context.elsewhere?.activate(context.viewer, templateId, activateHere);
       const here = there?.here ?? (await activateHere());

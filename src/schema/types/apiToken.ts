@@ -4,25 +4,39 @@
  */
 
 import { type DocumentNode, visit } from 'graphql';
-import { allows, highestOf, includedIn, localScope, type StoredScope } from '../../auth/scopes.ts';
-import { activeNow, addToken, revokeToken } from '../../auth/tokens.ts';
+import { highestOf, includedIn, localScope, type StoredScope } from '../../auth/scopes.ts';
+import { addToken, revokeToken, seenBy } from '../../auth/tokens.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
-import { readId } from '../../database/ids.ts';
 import { argumentError, tokenMessages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { nullOnlyWithError, orNull } from '../fields.ts';
+import { writeGlobalId } from '../globalId.ts';
+import { idOf, referenceTo } from '../reference.ts';
 import { User, viewerField } from './user.ts';
 
 /** The fields that lead to tokens. */
 const tokenFields = ['apiTokens', 'currentToken', 'createApiToken', 'revokeApiToken'];
 
-/** Whether a document may read or change tokens. It may not if it has none of the names. */
+/** What the global ids of tokens begin with, and no others: base64 maps groups of three bytes to groups of four characters. */
+const beginningOfIds = writeGlobalId('ApiToken', '');
+
+/** Whether the variables of an operation may have the global id of a token. */
+export const nameToken = (variables: unknown): boolean =>
+  JSON.stringify(variables ?? null).includes(beginningOfIds);
+
+/** Whether a document may read or change tokens, unless its variables name one. It may not if it has none of the names. */
 export function readsTokens(document: DocumentNode): boolean {
   let isFound = false;
   visit(document, {
     Field({ name }) {
       isFound ||= tokenFields.includes(name.value);
+    },
+    NamedType({ name }) {
+      isFound ||= name.value === 'ApiToken';
+    },
+    StringValue({ value }) {
+      isFound ||= value.startsWith(beginningOfIds);
     },
   });
   return isFound;
@@ -40,13 +54,11 @@ const TokenScope = builder.enumType('TokenScope', {
   } as const,
 });
 
-const ApiToken = builder.prismaObject('ApiToken', {
+const ApiToken = builder.prismaNode('ApiToken', {
   description: 'A token of the account, without its secret.',
+  id: { field: 'id' },
   fields: (t) => ({
-    id: t.id({
-      description: 'Its number, as `dovetail token list` shows it.',
-      resolve: ({ id }) => String(id),
-    }),
+    databaseId: t.exposeInt('id', { description: 'Its integer id, as `dovetail token list` shows it.' }),
     name: t.exposeString('name', {
       description: 'What it is for. No two active tokens of an account have the same.',
     }),
@@ -97,24 +109,15 @@ builder.objectFields(User, (t) => ({
     description:
       'The active tokens of the account, newest first. A token without the scope `MANAGE` sees itself alone. Empty for an ' +
       'account of an upstream, which has its tokens there.',
-    resolve: async (query, _user, _args, { prisma, viewer }) => {
-      if (viewer.tokenId === undefined) return [];
-      const itself = allows(viewer.scope, 'manage') ? {} : { id: viewer.tokenId };
-      return prisma.apiToken.findMany({
-        ...query,
-        where: { ...activeNow(), ...itself },
-        orderBy: { id: 'desc' },
-      });
-    },
+    resolve: (query, _user, _args, { prisma, viewer }) =>
+      prisma.apiToken.findMany({ ...query, where: seenBy(viewer), orderBy: { id: 'desc' } }),
   }),
   currentToken: t.prismaField({
     type: 'ApiToken',
     extensions: needs,
     ...orNull('The token that came with the request; null for a token of an upstream.'),
-    resolve: async (query, _user, _args, { prisma, viewer }) =>
-      viewer.tokenId === undefined
-        ? null
-        : prisma.apiToken.findFirst({ ...query, where: { ...activeNow(), id: viewer.tokenId } }),
+    resolve: (query, _user, _args, { prisma, viewer }) =>
+      prisma.apiToken.findFirst({ ...query, where: { ...seenBy(viewer), id: viewer.tokenId ?? 0 } }),
   }),
 }));
 
@@ -187,10 +190,15 @@ builder.mutationField('revokeApiToken', (t) =>
     type: RevokeApiTokenPayload,
     description:
       'Revokes a token of the account, which may be the current one. Its streams end. Fails with NOT_FOUND if no active token has the id.',
-    args: { id: t.arg.id({ required: true, description: 'Its number.' }) },
+    args: {
+      token: t.arg({
+        type: referenceTo('ApiToken', 'a token'),
+        required: true,
+        description: 'The token to revoke.',
+      }),
+    },
     resolve: async (_root, args, { changeTokens, loaders }) => {
-      const id = readId(args.id);
-      if (id === undefined) throw argumentError('id', tokenMessages.noActive(args.id), 'NOT_FOUND');
+      const id = idOf('ApiToken', args.token, 'token');
       const token = await changeTokens((prisma) => revokeToken(prisma, id));
       loaders.clear();
       return { token };

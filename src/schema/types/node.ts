@@ -14,14 +14,15 @@ builder.queryFields((t) => ({
     description: 'The record with this global id, or null when the viewer has none such.',
     args: { id: t.arg.id({ required: true, description: 'A global id, as any `id` field gives it.' }) },
     resolve: async (_root, { id }, context, info) =>
-      (await readNodes([readGlobalId(id, 'id')], { context, info }))[0] ?? null,
+      (await readNodes([readGlobalId(id, 'id')], { context, info }))[0],
   }),
   nodes: t.field({
     type: [builder.nodeInterfaceRef()],
     nullable: { list: true, items: true },
     extensions: nullOnlyWithError,
     description:
-      'The records with these global ids, in the same order, null for ids of which the viewer has no record.',
+      'The records with these global ids, in the same order, null for ids of which the viewer has no record. What is no global id is ' +
+      'null as well, with an error.',
     args: {
       ids: t.arg.idList({
         required: true,
@@ -31,8 +32,21 @@ builder.queryFields((t) => ({
     resolve: async (_root, { ids }, context, info) => {
       if (ids.length > pageSize.highest)
         throw argumentError('ids', `ids must have at most ${pageSize.highest} items`);
-      const named = ids.map((id) => readGlobalId(id, 'ids'));
-      return readNodes(named, { context, info });
+      const named = ids.map((id) => attempt(() => readGlobalId(id, 'ids')));
+      const valid = named.flatMap((each) => (each instanceof Error ? [] : each));
+      const found = (await readNodes(valid, { context, info })).values();
+      // An error in the place of a record is that of this place alone.
+      return named.map((each) => (each instanceof Error ? each : (found.next().value ?? null)));
     },
   }),
 }));
+
+/** The value that a function returns, or the error that it throws. */
+function attempt<Value>(run: () => Value): Value | Error {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof Error) return error;
+    throw error;
+  }
+}

@@ -4,7 +4,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { unauthenticated } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { listedRecord, nullIfUnknown, nullOnlyWithError, toOne } from '../fields.ts';
+import { addQuery, nullIfUnknown, nullOnlyWithError, record, toOne } from '../fields.ts';
 import { readRow } from '../loading/rows.ts';
 
 const ScheduleType = builder.enumType('ScheduleType', {
@@ -16,10 +16,8 @@ const ScheduleType = builder.enumType('ScheduleType', {
   } as const,
 });
 
-export const User = listedRecord('User', {
+export const User = record('User', {
   description: 'A user with their profile. The viewer sees themselves and nobody else.',
-  one: 'The viewer, if the id is theirs.',
-  all: 'The users whom the viewer may see: the viewer alone.',
   columns: {
     username: 'Unique name.',
     accountType: nullIfUnknown('Kind of account, such as `user`.'),
@@ -47,6 +45,8 @@ export const User = listedRecord('User', {
     }),
   }),
 });
+
+addQuery('User', 'The viewer, if the id is theirs.');
 
 /** The field of records with an owner. */
 export const ownerField = {

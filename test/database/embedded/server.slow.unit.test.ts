@@ -7,25 +7,20 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { message, serveEngine } from '../../../src/database/embedded/server.ts';
 import { newFolder } from '../../support/newFolder.ts';
 
 /** The name of the clients that are served. */
 const name = 'known';
 
-let folder: string;
-let engine: PGlite;
-let server: ReturnType<typeof serveEngine>;
 const cleanUps: (() => unknown)[] = [];
 
-beforeAll(async () => {
-  folder = newFolder();
-  engine = await PGlite.create();
-  server = serveEngine(engine, ['other', name], () => {});
-  server.listen(join(folder, '.s.PGSQL.5432'));
-  await once(server, 'listening');
-});
+const folder = newFolder();
+const engine = await PGlite.create();
+const server = serveEngine(engine, ['other', name], () => {});
+server.listen(join(folder, '.s.PGSQL.5432'));
+await once(server, 'listening');
 beforeEach(async () => {
   const client = await openClient();
   await client.query(
@@ -61,23 +56,21 @@ async function notes(): Promise<string[]> {
   return rows.map(({ body }) => body);
 }
 
-describe('clients at the same time', () => {
-  it('never see rows of a transaction that has not committed', async () => {
-    const clients = await Promise.all(Array.from({ length: 8 }, openClient));
-    await Promise.all(
-      clients.map(async (client, number) => {
-        for (let round = 0; round < 5; round++) {
-          await client.query('BEGIN');
-          const before = await client.query<{ count: string }>('SELECT count(*) FROM note');
-          await client.query('INSERT INTO note (body) VALUES ($1)', [`${number}/${round}`]);
-          const after = await client.query<{ count: string }>('SELECT count(*) FROM note');
-          expect(Number(after.rows[0]?.count)).toBe(Number(before.rows[0]?.count) + 1);
-          await client.query(round % 2 === 0 ? 'COMMIT' : 'ROLLBACK');
-        }
-      }),
-    );
-    expect(await notes()).toHaveLength(8 * 3);
-  });
+it('clients at the same time never see rows of a transaction that has not committed', async () => {
+  const clients = await Promise.all(Array.from({ length: 8 }, openClient));
+  await Promise.all(
+    clients.map(async (client, number) => {
+      for (let round = 0; round < 5; round++) {
+        await client.query('BEGIN');
+        const before = await client.query<{ count: string }>('SELECT count(*) FROM note');
+        await client.query('INSERT INTO note (body) VALUES ($1)', [`${number}/${round}`]);
+        const after = await client.query<{ count: string }>('SELECT count(*) FROM note');
+        expect(Number(after.rows[0]?.count)).toBe(Number(before.rows[0]?.count) + 1);
+        await client.query(round % 2 === 0 ? 'COMMIT' : 'ROLLBACK');
+      }
+    }),
+  );
+  expect(await notes()).toHaveLength(8 * 3);
 });
 
 const none = Buffer.alloc(2);

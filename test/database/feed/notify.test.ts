@@ -158,23 +158,20 @@ describe('a template', () => {
   });
 });
 
-describe('a token', () => {
-  it('is announced when it is created, changed, revoked or deleted, and not when it is used', async () => {
-    let id = 0;
-    const create = async () => {
-      ({ id } = await createToken(database.pool, 'bob', 'announced'));
-    };
-    // The creation also locks the user's row, which changes nothing.
-    expect(await announcedBy(create)).toEqual(['bob ApiToken']);
-    expect(await announcedBy(() => rotateToken(database.pool, id, 0))).toEqual(['bob ApiToken']);
-    const use = () =>
-      database.client.apiToken.updateMany({ where: { id }, data: { lastUsedAt: new Date() } });
-    expect(await announcedBy(use)).toEqual([]);
-    expect(await announcedBy(() => revokeToken(database.client, id))).toEqual(['bob ApiToken']);
-    expect(await announcedBy(() => database.client.apiToken.delete({ where: { id } }))).toEqual([
-      'bob ApiToken',
-    ]);
-  });
+it('a token is announced when it is created, changed, revoked or deleted, and not when it is used', async () => {
+  let id = 0;
+  const create = async () => {
+    ({ id } = await createToken(database.pool, 'bob', 'announced'));
+  };
+  // The creation also locks the user's row, which changes nothing.
+  expect(await announcedBy(create)).toEqual(['bob ApiToken']);
+  expect(await announcedBy(() => rotateToken(database.pool, id, 0))).toEqual(['bob ApiToken']);
+  const use = () => database.client.apiToken.updateMany({ where: { id }, data: { lastUsedAt: new Date() } });
+  expect(await announcedBy(use)).toEqual([]);
+  expect(await announcedBy(() => revokeToken(database.client, id))).toEqual(['bob ApiToken']);
+  expect(await announcedBy(() => database.client.apiToken.delete({ where: { id } }))).toEqual([
+    'bob ApiToken',
+  ]);
 });
 
 /** Tables that no response shows. */
@@ -191,29 +188,25 @@ describe('every table', () => {
   });
 });
 
-describe('a change', () => {
-  it('is sent to each subscriber until it unsubscribes', async () => {
-    const other = await database.openChangeFeed();
-    const heard: string[] = [];
-    const unsubscribe = other.subscribe((heardChange) => heard.push(textOf(heardChange)));
-    const touch = run(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${alice.ossmDevices[0]}`);
-    await announcedBy(touch);
-    await expect.poll(() => heard).toContain('alice OssmDevice');
-    unsubscribe();
-    const before = heard.length;
-    await announcedBy(touch);
-    expect(heard).toHaveLength(before);
-    await other.close();
-  });
+it('a change is sent to each subscriber until it unsubscribes', async () => {
+  const other = await database.openChangeFeed();
+  const heard: string[] = [];
+  const unsubscribe = other.subscribe((heardChange) => heard.push(textOf(heardChange)));
+  const touch = run(`UPDATE "OssmDevice" SET chip = chip WHERE id = ${alice.ossmDevices[0]}`);
+  await announcedBy(touch);
+  await expect.poll(() => heard).toContain('alice OssmDevice');
+  unsubscribe();
+  const before = heard.length;
+  await announcedBy(touch);
+  expect(heard).toHaveLength(before);
+  await other.close();
 });
 
-describe('a heartbeat', () => {
-  it('of another gateway is not announced as a change', async () => {
-    expect(await announcedBy(run(`NOTIFY dovetail, 'heartbeat of another'`))).toEqual([]);
-    // A payload that is not understood could stand for any change.
-    const unknown = () => database.pool.query(`NOTIFY dovetail, 'of a later version'`);
-    expect(await announcedBy(unknown)).toEqual(['all']);
-  });
+it('a heartbeat of another gateway is not announced as a change', async () => {
+  expect(await announcedBy(run(`NOTIFY dovetail, 'heartbeat of another'`))).toEqual([]);
+  // A payload that is not understood could stand for any change.
+  const unknown = () => database.pool.query(`NOTIFY dovetail, 'of a later version'`);
+  expect(await announcedBy(unknown)).toEqual(['all']);
 });
 
 describe('the embedded engine', () => {
@@ -406,19 +399,17 @@ describe('the connection of a feed', () => {
 });
 
 // These tests are the last, since they remove the accounts.
-describe('a truncation', () => {
-  it.each([...tables, 'ApiToken', 'User'])('of %s is announced to all users', async (table) => {
-    const kinds = new Set<string>();
-    const emptied = new Set<string | undefined>();
-    const unsubscribe = feed.subscribe((change) => {
-      kinds.add(change.kind);
-      emptied.add(change.table);
-    });
-    await database.pool.query(`TRUNCATE "${table}" CASCADE`);
-    await expect.poll(() => emptied.has(table), { interval: 5 }).toBe(true);
-    // The tokens are removed with the users.
-    if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
-    expect([...kinds]).toEqual(['all']);
-    unsubscribe();
+it.each([...tables, 'ApiToken', 'User'])('a truncation of %s is announced to all users', async (table) => {
+  const kinds = new Set<string>();
+  const emptied = new Set<string | undefined>();
+  const unsubscribe = feed.subscribe((change) => {
+    kinds.add(change.kind);
+    emptied.add(change.table);
   });
+  await database.pool.query(`TRUNCATE "${table}" CASCADE`);
+  await expect.poll(() => emptied.has(table), { interval: 5 }).toBe(true);
+  // The tokens are removed with the users.
+  if (table === 'User') await expect.poll(() => emptied.has('ApiToken')).toBe(true);
+  expect([...kinds]).toEqual(['all']);
+  unsubscribe();
 });

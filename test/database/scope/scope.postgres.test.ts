@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../../src/database/generated/prisma/client.ts';
 import { tables } from '../../../src/database/models.ts';
 import { scopedTo } from '../../../src/database/scope/scope.ts';
-import { importTemplate } from '../../support/accounts.ts';
+import { createAccount, importTemplate } from '../../support/accounts.ts';
 import { databaseWith } from '../../support/setUp.ts';
 
 const { database, alice, bob } = await databaseWith('alice', 'bob');
@@ -111,7 +111,9 @@ describe('it reads rows of the viewer alone', () => {
       ...[{ some: {} }, { none: {} }, { every: { passed: true } }, { every: {} }, { some: { OR: [] } }],
       ...[{ every: { name: undefined } }, { every: { AND: [], NOT: [{}] } }],
     ].map((sessions) => ({ sessions }));
-    for (const condition of [...conditions, { OR: [] }, { AND: [] }, { NOT: { OR: [] } }]) {
+    const all = { sessions: { every: {} } };
+    const nested = [{ NOT: all }, { OR: [{ id: 0 }, all] }, { NOT: { OR: [all] } }];
+    for (const condition of [...conditions, ...nested, { OR: [] }, { AND: [] }, { NOT: { OR: [] } }]) {
       const where = { ownerId: alice.userId, ...condition };
       expect(ids(await hers.dttTemplate.findMany({ where }))).toEqual(
         ids(await database.client.dttTemplate.findMany({ where })),
@@ -276,4 +278,48 @@ describe('it refuses what it cannot restrict', () => {
     await expect(hers.$queryRawUnsafe('SELECT 1')).rejects.toThrow('$queryRawUnsafe is not restricted');
     await expect(hers.$executeRaw`SELECT 1`).rejects.toThrow('$executeRaw is not restricted');
   });
+});
+
+it('the answer to no condition depends on rows of others', async () => {
+  const [carol, dave] = [
+    await createAccount(database.client, 'carol'),
+    await createAccount(database.client, 'dave'),
+  ];
+  await importTemplate(database.client, carol, dave.dttTemplates[0]);
+  const client = scopedTo(database.client, { id: carol.userId });
+  const rows: object[] = [
+    ...[
+      {},
+      { NOT: {} },
+      { AND: [] },
+      { OR: [] },
+      { name: undefined },
+      { OR: [], name: 'x' },
+      { passed: true },
+    ],
+    ...[
+      { OR: [{}, { name: 'x' }] },
+      { NOT: [{ OR: [] }] },
+      { template: { sessions: { every: { name: 'x' } } } },
+    ],
+  ];
+  const conditions = rows.flatMap((row) =>
+    ['every', 'some', 'none'].flatMap((kind) => {
+      const sessions = { sessions: { [kind]: row } };
+      return [
+        sessions,
+        { NOT: sessions },
+        { OR: [{ id: 0 }, sessions] },
+        { NOT: { OR: [sessions, { id: 0 }] } },
+      ];
+    }),
+  );
+  const answers = async () => {
+    const found: unknown[] = [];
+    for (const where of conditions) found.push([where, await client.dttTemplate.count({ where })]);
+    return found;
+  };
+  const before = await answers();
+  await database.client.dttSession.deleteMany({ where: { ownerId: dave.userId } });
+  expect(await answers()).toEqual(before);
 });

@@ -126,54 +126,48 @@ describe('the limits', () => {
   });
 });
 
-describe('a request without a valid token', () => {
-  it('may read the SDL of the subgraph, like the schema, but not repeatedly in one operation', async () => {
-    const ask = (query: string) => graphqlOnce(gateway, undefined, query);
-    const { data } = await ask('{ _service { sdl } }');
-    expect(data._service.sdl).toContain(
-      'type DttSession implements Node @key(fields: "id") @key(fields: "databaseId")',
-    );
-    // Composition does not know it.
-    expect(data._service.sdl).not.toContain('@oneOf');
-    expect(data._service.sdl).toContain('type PageInfo @shareable {');
-    expect(data._service.sdl).toMatch(/^schema @link\(url: "https:\/\/specs/m);
-    expect((await ask('{ _service { sdl } viewer { id } }')).status).toBe(401);
-    const often = Array.from({ length: 5 }, (_, index) => `a${index}: _service { sdl }`).join(' ');
-    const texts = Array.from({ length: 5 }, (_, index) => `a${index}: sdl`).join(' ');
-    for (const query of [`{ ${often} }`, `{ _service { ${texts} } }`])
-      expect((await ask(query)).errors?.[0]?.message).toMatch(/^The operation has a complexity of 25\d{3}/);
-  });
+it('a request without a valid token may read the SDL of the subgraph, like the schema, but not repeatedly in one operation', async () => {
+  const ask = (query: string) => graphqlOnce(gateway, undefined, query);
+  const { data } = await ask('{ _service { sdl } }');
+  expect(data._service.sdl).toContain(
+    'type DttSession implements Node @key(fields: "id") @key(fields: "databaseId")',
+  );
+  // Composition does not know it.
+  expect(data._service.sdl).not.toContain('@oneOf');
+  expect(data._service.sdl).toContain('type PageInfo @shareable {');
+  expect(data._service.sdl).toMatch(/^schema @link\(url: "https:\/\/specs/m);
+  expect((await ask('{ _service { sdl } viewer { id } }')).status).toBe(401);
+  const often = Array.from({ length: 5 }, (_, index) => `a${index}: _service { sdl }`).join(' ');
+  const texts = Array.from({ length: 5 }, (_, index) => `a${index}: sdl`).join(' ');
+  for (const query of [`{ ${often} }`, `{ _service { ${texts} } }`])
+    expect((await ask(query)).errors?.[0]?.message).toMatch(/^The operation has a complexity of 25\d{3}/);
 });
 
-describe('a gateway with INTROSPECTION=off', () => {
-  it('returns entities, but not the SDL of the subgraph', async () => {
-    const settings = { FEDERATION: 'on', INTROSPECTION: 'off' };
-    const closed = await openTestGateway(await openBeside(gateway.database), { settings });
-    try {
-      const { client } = closed.database;
-      const dave = await createAccount(client, 'dave');
-      const text = '{ _service { sdl } }';
-      expect((await graphqlOnce(closed, undefined, text)).status).toBe(401);
-      expect((await graphqlOnce(closed, dave.token, text)).errors).toHaveLength(1);
-      const representations = [{ __typename: 'User', databaseId: dave.userId }];
-      const { data } = await graphqlOnce(closed, dave.token, entities(), { representations });
-      expect(data._entities).toHaveLength(1);
-    } finally {
-      await closed.close();
-    }
-  });
+it('a gateway with INTROSPECTION=off returns entities, but not the SDL of the subgraph', async () => {
+  const settings = { FEDERATION: 'on', INTROSPECTION: 'off' };
+  const closed = await openTestGateway(await openBeside(gateway.database), { settings });
+  try {
+    const { client } = closed.database;
+    const dave = await createAccount(client, 'dave');
+    const text = '{ _service { sdl } }';
+    expect((await graphqlOnce(closed, undefined, text)).status).toBe(401);
+    expect((await graphqlOnce(closed, dave.token, text)).errors).toHaveLength(1);
+    const representations = [{ __typename: 'User', databaseId: dave.userId }];
+    const { data } = await graphqlOnce(closed, dave.token, entities(), { representations });
+    expect(data._entities).toHaveLength(1);
+  } finally {
+    await closed.close();
+  }
 });
 
-describe('a gateway with FEDERATION=off', () => {
-  it('has neither of the fields for federation', async () => {
-    const plain = await openTestGateway(await openBeside(gateway.database));
-    try {
-      const { token } = await createAccount(plain.database.client, 'erin');
-      for (const query of ['{ _service { sdl } }', '{ _entities(representations: []) { __typename } }'])
-        expect((await graphqlOnce(plain, token, query)).errors?.[0]?.message).toMatch(/^Cannot query field/);
-      expect((await graphqlOnce(plain, undefined, '{ _service { sdl } }')).status).toBe(401);
-    } finally {
-      await plain.close();
-    }
-  });
+it('a gateway with FEDERATION=off has neither of the fields for federation', async () => {
+  const plain = await openTestGateway(await openBeside(gateway.database));
+  try {
+    const { token } = await createAccount(plain.database.client, 'erin');
+    for (const query of ['{ _service { sdl } }', '{ _entities(representations: []) { __typename } }'])
+      expect((await graphqlOnce(plain, token, query)).errors?.[0]?.message).toMatch(/^Cannot query field/);
+    expect((await graphqlOnce(plain, undefined, '{ _service { sdl } }')).status).toBe(401);
+  } finally {
+    await plain.close();
+  }
 });

@@ -63,7 +63,7 @@ async function ask({ url }: TestGateway, { token, method = 'POST', headers = {},
       ...headers,
     },
     ...(method === 'POST' && {
-      body: typeof body === 'string' ? body : JSON.stringify(body ?? call('viewer')),
+      body: typeof body === 'string' ? body : JSON.stringify(body ?? call('getCurrentUser')),
     }),
   });
   return { status: response.status, headers: response.headers, text: await response.text() };
@@ -96,7 +96,9 @@ describe('a client without a valid token', () => {
         `of ${protocolVersion}`,
       );
       const client = await connect(gateway, token, protocolVersion);
-      expect((await client.callTool({ name: 'viewer', arguments: {} })).structuredContent).toMatchObject({
+      expect(
+        (await client.callTool({ name: 'getCurrentUser', arguments: {} })).structuredContent,
+      ).toMatchObject({
         data: { username },
       });
       const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
@@ -104,7 +106,8 @@ describe('a client without a valid token', () => {
       });
       await revokeToken(gateway.database.client, id);
       // The gateway is notified of the revocation a moment later.
-      const outcome = () => client.callTool({ name: 'viewer', arguments: {} }).then(() => 'a result', String);
+      const outcome = () =>
+        client.callTool({ name: 'getCurrentUser', arguments: {} }).then(() => 'a result', String);
       await expect.poll(outcome).toMatch(/401|Unauthorized/i);
       await client.close();
     },
@@ -125,7 +128,7 @@ describe('the MCP endpoint', () => {
 
   it('rejects an invalid body with an error code of JSON-RPC', async () => {
     const { gateway, account } = shared;
-    const batch = JSON.stringify([{ ...call('viewer'), id: 1 }]);
+    const batch = JSON.stringify([{ ...call('getCurrentUser'), id: 1 }]);
     for (const [body, code, message] of [
       ['{', -32_700, 'The body is not JSON'],
       [batch, -32_600, 'The body must be one JSON-RPC request; batches are not supported'],
@@ -137,7 +140,11 @@ describe('the MCP endpoint', () => {
   });
 
   it.each<[what: string, body: string, status: number]>([
-    ['a body that is too large', JSON.stringify({ ...call('viewer'), more: 'x'.repeat(300_000) }), 413],
+    [
+      'a body that is too large',
+      JSON.stringify({ ...call('getCurrentUser'), more: 'x'.repeat(300_000) }),
+      413,
+    ],
     ['a request for a stream', '{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}', 400],
     [
       'too many values in the information about the client',
@@ -146,7 +153,10 @@ describe('the MCP endpoint', () => {
     ],
     [
       'too many values beside the arguments of a call',
-      JSON.stringify({ ...call('viewer'), params: { name: 'viewer', more: Array(1_000).fill(0) } }),
+      JSON.stringify({
+        ...call('getCurrentUser'),
+        params: { name: 'getCurrentUser', more: Array(1_000).fill(0) },
+      }),
       400,
     ],
     [
@@ -208,7 +218,7 @@ describe('the setting', () => {
       ['Activate', { template: account.dttTemplates[1] }],
     ] as const)
       await expect(client.callTool({ name, arguments: given })).rejects.toThrow('There is no tool');
-    const active = await client.callTool({ name: 'activeDttTemplate', arguments: {} });
+    const active = await client.callTool({ name: 'getActiveDttTemplate', arguments: {} });
     expect(active.structuredContent).toEqual({ data: null });
     await client.close();
   });
@@ -252,7 +262,7 @@ describe('the setting', () => {
 it('a call is logged in one line with its operation, and without text from the client', async () => {
   const { gateway, account } = await serve({}, 'info');
   for (const body of [
-    call('dttDevice', { id: account.dttDevices[0] }),
+    call('getDttDevice', { id: account.dttDevices[0] }),
     call('graphqlQuery', { query: '{ viewer { nothing } }' }),
     { jsonrpc: '2.0', id: 1, method: 'made/up' },
   ])
@@ -275,7 +285,7 @@ it('the example program of docs/tools.md prints the tools and the results of two
   const { gateway, account } = shared;
   const env = { ...process.env, MCP_URL: `${gateway.url}/mcp`, TOKEN: account.token };
   const { stdout } = await promisify(execFile)(process.execPath, [`${folder}/ask.mjs`], { env });
-  expect(stdout).toMatch(/^users viewer user dttDevices .* graphqlQuery\n/);
+  expect(stdout).toMatch(/^listUsers getCurrentUser getUser listDttDevices .* graphqlQuery\n/);
   expect(stdout).toMatch(/bubble_id: 'alice-/);
   expect(stdout).toMatch(/totalCount: \d/);
 });

@@ -3,7 +3,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, describe, expect, it } from 'vitest';
 import { messages } from '../../../src/errors.ts';
-import { nameOf, routes } from '../../../src/rest/routes.ts';
+import { routes } from '../../../src/rest/routes.ts';
 import { importTemplate } from '../../support/accounts.ts';
 import { postJson, rest } from '../../support/gateway.ts';
 import { pathsFor } from '../../support/restResponses.ts';
@@ -16,10 +16,8 @@ await importTemplate(gateway.database.client, alice, bob.dttTemplates[0]);
 const client = await connect(gateway, alice.token);
 afterAll(() => client.close());
 
-const toolNameOf = (route: (typeof routes)[number]) => {
-  const name = nameOf(route);
-  return `${name.charAt(0).toLowerCase()}${name.slice(1)}`;
-};
+/** An operation may have several routes. Its tool has the name of the first. */
+const toolNameOf = ({ operation }: (typeof routes)[number]) => operation.name?.value ?? '';
 const ajv = new Ajv2020({ strict: true, validateFormats: false, allowUnionTypes: true });
 /** Compiles a schema, which must be valid, to a function that validates values. */
 const compileSchema = (schema: object | undefined) => ajv.compile(JSON.parse(JSON.stringify(schema)));
@@ -48,7 +46,7 @@ describe.each(protocolVersions)('with the protocol version %s', (protocolVersion
       const writes = /^activate/i.test(name);
       expect(annotations, name).toMatchObject({ readOnlyHint: !writes, destructiveHint: writes });
     }
-    const { structuredContent } = await own.callTool({ name: 'viewer', arguments: {} });
+    const { structuredContent } = await own.callTool({ name: 'getCurrentUser', arguments: {} });
     expect(structuredContent).toMatchObject({ data: { username: 'alice' } });
     await own.close();
   });
@@ -81,7 +79,7 @@ describe('a tool', () => {
 
   it('gives the requested page', async () => {
     const { structuredContent } = await client.callTool({
-      name: 'dttSessions',
+      name: 'listDttSessions',
       arguments: { limit: 2, offset: 1 },
     });
     const { body } = await rest(gateway, alice.token, '/dtt/sessions?limit=2&offset=1');
@@ -89,13 +87,13 @@ describe('a tool', () => {
   });
 
   it.each<[tool: string, given: Record<string, unknown>, message: string]>([
-    ['dttDevice', {}, 'The argument id is missing'],
-    ['dttDevice', { id: 0 }, messages.invalidId],
-    ['dttDevice', { id: '1/../2' }, messages.invalidId],
-    ['dttDevice', { id: 2147483647 }, 'DTT device not found'],
-    ['dttDevices', { limit: 1000 }, 'limit must be an integer from 1 to 100'],
-    ['dttDevices', { id: 1 }, '"id" is no argument of this tool, which takes limit, offset'],
-    ['viewer', { any: 1 }, '"any" is no argument of this tool, which takes none'],
+    ['getDttDevice', {}, 'The argument id is missing'],
+    ['getDttDevice', { id: 0 }, messages.invalidId],
+    ['getDttDevice', { id: '1/../2' }, messages.invalidId],
+    ['getDttDevice', { id: 2147483647 }, 'DTT device not found'],
+    ['listDttDevices', { limit: 1000 }, 'limit must be an integer from 1 to 100'],
+    ['listDttDevices', { id: 1 }, '"id" is no argument of this tool, which takes limit, offset'],
+    ['getCurrentUser', { any: 1 }, '"any" is no argument of this tool, which takes none'],
     ['activateDttTemplate', { id: 2147483647 }, messages.templateNotOwned],
     ['activateDttTemplate', { id: '..' }, messages.templateNotOwned],
     ['graphqlQuery', { query: 7 }, 'The argument query must be a string'],
@@ -130,7 +128,7 @@ describe('an activation', () => {
       const { structuredContent } = await client.callTool({ name: 'activateDttTemplate', arguments: { id } });
       const { body } = await postJson(gateway, alice.token, `/dtt/templates/${id}`, { isActive: true });
       expect({ ok: true, ...contentOf({ structuredContent }) }).toEqual(body);
-      const active = await client.callTool({ name: 'activeDttTemplate', arguments: {} });
+      const active = await client.callTool({ name: 'getActiveDttTemplate', arguments: {} });
       expect(active.structuredContent).toMatchObject({ data: { id, isActive: true } });
     }
   });

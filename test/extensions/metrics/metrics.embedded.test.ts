@@ -1,35 +1,29 @@
 import { readFile, rm } from 'node:fs/promises';
 import { AggregatorRegistry, Registry } from 'prom-client';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { openClient } from '../../../src/database/client.ts';
 import { createMetrics, type MetricsOptions, serveMetrics } from '../../../src/extensions/metrics/metrics.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
-import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
-import { type Account, createAccount } from '../../support/accounts.ts';
+import { openGateway } from '../../../src/server/gateway.ts';
+import { createAccount } from '../../support/accounts.ts';
 import { createFakeFeed } from '../../support/feed.ts';
 import { copyTemplate } from '../../support/gateway.ts';
 import { openRaw } from '../../support/rawHttp.ts';
 import { readConfig } from '../../support/settings.ts';
 
-let folder: string;
-let gateway: Gateway;
-let alice: Account;
-
-beforeAll(async () => {
-  folder = await copyTemplate();
-  gateway = await openGateway(
-    readConfig({
-      PORT: '0',
-      METRICS_PORT: '0',
-      LOG_LEVEL: 'silent',
-      DATA_DIR: folder,
-      // No request of the test may be rejected.
-      RATE_LIMIT: '0',
-      RATE_LIMIT_ANONYMOUS: '0',
-    }),
-  );
-  alice = await createAccount(openClient(gateway.database.pool), 'alice');
-});
+const folder = await copyTemplate();
+const gateway = await openGateway(
+  readConfig({
+    PORT: '0',
+    METRICS_PORT: '0',
+    LOG_LEVEL: 'silent',
+    DATA_DIR: folder,
+    // No request of the test may be rejected.
+    RATE_LIMIT: '0',
+    RATE_LIMIT_ANONYMOUS: '0',
+  }),
+);
+const alice = await createAccount(openClient(gateway.database.pool), 'alice');
 let closing: Promise<void> | undefined;
 afterAll(async () => {
   await (closing ?? gateway?.close());

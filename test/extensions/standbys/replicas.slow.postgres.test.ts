@@ -24,6 +24,7 @@ const accounts = [
   await createAccount(database.client, 'alice'),
   await createAccount(database.client, 'bobby'),
 ];
+const { token: manager } = await createToken(database.pool, 'alice', 'manager', { scope: 'manage' });
 await database.close();
 await cluster.isReplayed();
 /** The standbys that the tests read from. */
@@ -217,6 +218,23 @@ describe('reads', () => {
         .poll(() => standby.query('SELECT pg_last_wal_replay_lsn() = pg_last_wal_receive_lsn() AS "isDone"'))
         .toEqual([{ isDone: true }]);
     expect(await activeOf(gateway, alice)).toBe(at(alice.dttTemplates, 2));
+  });
+
+  it.each([
+    ['read', '{ viewer { currentToken { id } activeDttTemplate { databaseId } } }'],
+    ['written', 'mutation { createApiToken(name: "new") { viewer { activeDttTemplate { databaseId } } } }'],
+  ])('are as new as what Prisma’s client has %s on the primary', async (_, document) => {
+    const gateway = await start();
+    const alice = at(accounts, 0);
+    // The first use of a token is written to it.
+    const template = anotherOf(alice, await activeOf(gateway, { ...alice, token: manager }));
+    await readsFromStandby(gateway, alice);
+    await pause();
+    await setSilently(alice, template);
+    const { data } = await graphqlOnce(gateway, manager, document);
+    if (data.createApiToken)
+      expect(data.createApiToken.viewer.activeDttTemplate).toEqual({ databaseId: template });
+    expect(await activeOf(gateway, alice)).toBe(template);
   });
 
   it('are as new as a change that is made while the position of another is read', async () => {

@@ -1,18 +1,33 @@
 import { expect, it } from 'vitest';
+import { endpointOf, type tracing } from '../../../src/extensions/tracing/extension.ts';
 import { complaintAbout, readConfig, settings } from '../../support/settings.ts';
 
-it.each(['http://localhost:4318', 'https://otel.example/a'])(
-  'accepts OTEL_EXPORTER_OTLP_ENDPOINT=%s',
-  (OTEL_EXPORTER_OTLP_ENDPOINT) => {
-    expect(readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT })).toMatchObject({ OTEL_EXPORTER_OTLP_ENDPOINT });
-  },
-);
+const base = 'OTEL_EXPORTER_OTLP_ENDPOINT';
+const exact = 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT';
 
-it.each(['ftp://h', 'xhttp://h', 'httpx://h', 'localhost:4318', '/traces'])(
-  'rejects OTEL_EXPORTER_OTLP_ENDPOINT=%j',
-  (wrong) => {
-    expect(complaintAbout({ OTEL_EXPORTER_OTLP_ENDPOINT: wrong })).toBe(
-      `OTEL_EXPORTER_OTLP_ENDPOINT is ${JSON.stringify(wrong)}, but takes ${settings.OTEL_EXPORTER_OTLP_ENDPOINT?.takes}.`,
-    );
-  },
-);
+it.each<[Record<string, string>, string | undefined]>([
+  [{}, undefined],
+  [{ [base]: 'http://h:4318' }, 'http://h:4318/v1/traces'],
+  [{ [base]: 'http://u:p@h/a/?key=/x/' }, 'http://u:p@h/a/v1/traces?key=/x/'],
+  [{ [exact]: 'http://h/in?key=x' }, 'http://h/in?key=x'],
+  [{ [exact]: 'http://h/in', [base]: 'http://other' }, 'http://h/in'],
+  [{ [base]: 'http://h', OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'otlp' }, 'http://h/v1/traces'],
+  [{ [base]: 'http://h', OTEL_SDK_DISABLED: 'TRUE' }, undefined],
+  [{ [exact]: 'http://h', OTEL_TRACES_EXPORTER: 'none' }, undefined],
+])('traces for %o go to %s', (env, endpoint) => {
+  // The settings of all extensions have those of this one.
+  expect(endpointOf(readConfig(env) as Parameters<NonNullable<typeof tracing.open>>[0])).toBe(endpoint);
+});
+
+it.each([
+  ...['ftp://h', 'xhttp://h', 'httpx://h', 'localhost:4318', '/traces'].map(
+    (wrong) => [base, wrong] as const,
+  ),
+  [exact, '/v1/traces'],
+  ['OTEL_TRACES_EXPORTER', 'console'],
+  ['OTEL_SDK_DISABLED', 'yes'],
+] as const)('rejects %s=%j', (name, wrong) => {
+  expect(complaintAbout({ [name]: wrong })).toBe(
+    `${name} is ${JSON.stringify(wrong)}, but takes ${settings[name]?.takes}.`,
+  );
+});

@@ -17,7 +17,7 @@ afterEach(() => {
 });
 
 const query = 'subscription { activeDttTemplate { databaseId } }';
-const expired = 'Unauthorized: the token has expired';
+const expired = 'Unauthorized: the token has expired or was replaced';
 
 /** What a client has received until now, and the time at which the gateway ended it. */
 interface Followed {
@@ -122,7 +122,9 @@ describe('an expired token', () => {
 
     const { status, errors, headers } = await graphqlOnce(gateway, token, '{ viewer { username } }');
     expect([status, errors?.[0]?.message]).toEqual([401, expired]);
-    expect(headers.get('WWW-Authenticate')).toContain('error_description="the token has expired"');
+    expect(headers.get('WWW-Authenticate')).toContain(
+      'error_description="the token has expired or was replaced"',
+    );
     const { status: ofRest, headers: others } = await rest(gateway, token, '/users/me');
     expect([ofRest, others.get('WWW-Authenticate')]).toEqual([401, headers.get('WWW-Authenticate')]);
     await expect(connectSocket(gateway, token)).rejects.toThrow('the socket was closed');

@@ -232,7 +232,7 @@ it('cancels a subscription that is completed, also if that is before its first r
 });
 
 it('is closed with 4403 when an operation, or a subscription that has begun, finds that the token has ended', async () => {
-  const message = 'Unauthorized: the token has expired';
+  const message = 'Unauthorized: the token has expired or was replaced';
   const errors = [{ message, extensions: { code: 'UNAUTHENTICATED' } }];
   const stream = new ReadableStream({
     start: (controller) => controller.error(new OperationFailed(errors)),

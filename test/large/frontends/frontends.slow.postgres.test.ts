@@ -2,44 +2,33 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page, Request, Route, WebSocket } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { useBrowser as inBrowser } from '../../browser/browser.ts';
-import { type Account, createAccount } from '../../support/accounts.ts';
+import { createAccount } from '../../support/accounts.ts';
 import { freePort } from '../../support/freePort.ts';
-import {
-  openBeside,
-  openTestDatabase,
-  openTestGateway,
-  type TestDatabase,
-  type TestGateway,
-} from '../../support/gateway.ts';
+import { openBeside, openTestDatabase, openTestGateway } from '../../support/gateway.ts';
 import { addPassedSessions } from '../../support/passedSessions.ts';
 import { endProcesses, serve } from '../../support/processes.ts';
-import { apps, livePages, type PageServer, servePages, trusted } from './pages.ts';
+import { apps, livePages, servePages, trusted } from './pages.ts';
 
 // Longer than the outages take, for a machine with much else to do.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 // Biome takes a function whose name begins with `use` for one of React's hooks.
 const browser = inBrowser();
-let pages: PageServer;
-let database: TestDatabase;
-let gateway: TestGateway;
-let alice: Account;
+const pages = await servePages();
+const database = await openTestDatabase();
+const alice = await createAccount(database.client, 'alice');
 /** The names of the sessions that were passed, oldest first: more than two pages of 20. */
-let passed: readonly (string | null)[];
-beforeAll(async () => {
-  pages = await servePages();
-  database = await openTestDatabase();
-  alice = await createAccount(database.client, 'alice');
-  passed = await addPassedSessions(database.client, alice);
-  gateway = await openTestGateway(await openBeside(database), { settings: { CORS_ORIGINS: pages.origin } });
+const passed = await addPassedSessions(database.client, alice);
+const gateway = await openTestGateway(await openBeside(database), {
+  settings: { CORS_ORIGINS: pages.origin },
 });
 afterEach(endProcesses);
 afterAll(async () => {
-  await gateway?.close();
-  await database?.close();
+  await gateway.close();
+  await database.close();
   pages?.close();
 });
 

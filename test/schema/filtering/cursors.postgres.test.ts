@@ -111,7 +111,6 @@ describe('a cursor', () => {
         { orderBy: [{ field: 'TARGET_DEPTH', direction: 'ASC' }] },
         [null, 'x', true],
       ],
-      ['users', 'User', { orderBy: [{ field: 'SCHEDULE_TYPE', direction: 'ASC' }] }, ['x', 1]],
       ['devices', 'Device', { orderBy: [{ field: 'LAST_VISITED_AT', direction: 'ASC' }] }, [1]],
     ];
     for (const [list, type, asked, values] of lists) {

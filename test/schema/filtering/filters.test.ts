@@ -148,6 +148,11 @@ describe('an invalid filter', () => {
       { name: { startsWith: '😀'.repeat(201) } },
       'where.name.startsWith must have at most 200',
     ],
+    [
+      'with too many joins',
+      { or: Array.from({ length: 7 }, (_, index) => ({ template: { databaseId: { eq: index } } })) },
+      'where must join at most 12 tables, and joins 14',
+    ],
     ['with too many levels', nested(6), 'where must have at most 5 levels of conditions'],
   ])('%s is an error of the argument where, beside the data of other fields', async (_, where, message) => {
     const { data, errors } = await graphqlOnEveryPath(

@@ -2,9 +2,9 @@
 
 import fc from 'fast-check';
 import { execute, parse } from 'graphql';
-import { describe, expect, it } from 'vitest';
-import { prepare } from '../../../src/schema/compile.ts';
+import { expect, it } from 'vitest';
 import { createContext } from '../../../src/schema/context.ts';
+import { prepare } from '../../../src/schema/operation.ts';
 import { schema } from '../../../src/schema/schema.ts';
 import { databaseWith } from '../../support/setUp.ts';
 
@@ -118,47 +118,45 @@ function expectedPage(all: readonly Place[], args: Args, after?: Place, before?:
   };
 }
 
-describe('a page of devices', () => {
-  it('is the right slice of all devices for random arguments', async () => {
-    const device = fc.record({ kind: fc.constantFrom(...kinds), time: fc.constantFrom(...times) });
-    // The position of a device that exists, was deleted, or never existed.
-    const place = fc.record({
-      kind: fc.constantFrom(...kinds),
-      time: fc.constantFrom(...times),
-      nth: fc.nat(15),
-    });
-    const request = fc.record({
-      way: fc.constantFrom('first', 'last', undefined),
-      size: fc.integer({ min: 1, max: 8 }),
-      after: fc.option(place, { nil: undefined, freq: 2 }),
-      before: fc.option(place, { nil: undefined, freq: 2 }),
-      offset: fc.option(fc.nat(6), { nil: undefined, freq: 2 }),
-    });
-    await insert('DttDevice', '2026-01-01Z', other);
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(device, { maxLength: 14 }),
-        fc.array(request, { minLength: 4, maxLength: 8 }),
-        async (devices, requests) => {
-          for (const kind of kinds)
-            await database.pool.query(`DELETE FROM "${kind}" WHERE "ownerId" = $1`, [viewer.id]);
-          const all: Place[] = [];
-          for (const { kind, time } of devices) all.push(await insert(kind, time, viewer.id));
-          for (const { way, size, after, before, offset } of requests) {
-            const bound = (given: typeof after): Place | undefined =>
-              given && (all[given.nth] ?? { kind: given.kind, time: timeOf(given.time), id: given.nth });
-            const [behind, ahead] = [bound(after), bound(before)];
-            const args: Args = {
-              ...(way && { [way]: size }),
-              ...(behind && { after: cursorOf(behind) }),
-              ...(ahead && { before: cursorOf(ahead) }),
-              ...(offset !== undefined && way !== 'last' && { offset }),
-            };
-            expect(await pageOf(args), JSON.stringify(args)).toEqual(expectedPage(all, args, behind, ahead));
-          }
-        },
-      ),
-      { numRuns: 20 },
-    );
+it('a page of devices is the right slice of all devices for random arguments', async () => {
+  const device = fc.record({ kind: fc.constantFrom(...kinds), time: fc.constantFrom(...times) });
+  // The position of a device that exists, was deleted, or never existed.
+  const place = fc.record({
+    kind: fc.constantFrom(...kinds),
+    time: fc.constantFrom(...times),
+    nth: fc.nat(15),
   });
+  const request = fc.record({
+    way: fc.constantFrom('first', 'last', undefined),
+    size: fc.integer({ min: 1, max: 8 }),
+    after: fc.option(place, { nil: undefined, freq: 2 }),
+    before: fc.option(place, { nil: undefined, freq: 2 }),
+    offset: fc.option(fc.nat(6), { nil: undefined, freq: 2 }),
+  });
+  await insert('DttDevice', '2026-01-01Z', other);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(device, { maxLength: 14 }),
+      fc.array(request, { minLength: 4, maxLength: 8 }),
+      async (devices, requests) => {
+        for (const kind of kinds)
+          await database.pool.query(`DELETE FROM "${kind}" WHERE "ownerId" = $1`, [viewer.id]);
+        const all: Place[] = [];
+        for (const { kind, time } of devices) all.push(await insert(kind, time, viewer.id));
+        for (const { way, size, after, before, offset } of requests) {
+          const bound = (given: typeof after): Place | undefined =>
+            given && (all[given.nth] ?? { kind: given.kind, time: timeOf(given.time), id: given.nth });
+          const [behind, ahead] = [bound(after), bound(before)];
+          const args: Args = {
+            ...(way && { [way]: size }),
+            ...(behind && { after: cursorOf(behind) }),
+            ...(ahead && { before: cursorOf(ahead) }),
+            ...(offset !== undefined && way !== 'last' && { offset }),
+          };
+          expect(await pageOf(args), JSON.stringify(args)).toEqual(expectedPage(all, args, behind, ahead));
+        }
+      },
+    ),
+    { numRuns: 20 },
+  );
 });

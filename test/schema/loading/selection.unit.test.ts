@@ -1,16 +1,14 @@
 import { assertObjectType, graphql, parse } from 'graphql';
 import { describe, expect, it } from 'vitest';
 import { currentViewer, recordTypes } from '../../../src/database/models.ts';
-import { prepare } from '../../../src/schema/compile.ts';
 import type { Context } from '../../../src/schema/context.ts';
+import { prepare } from '../../../src/schema/operation.ts';
 import { needsOf } from '../../../src/schema/requirements.ts';
 import { schema } from '../../../src/schema/schema.ts';
 
-describe('the needs of a field', () => {
-  it.each(recordTypes)('are declared for every field of %s', (name) => {
-    const type = assertObjectType(schema.getType(name));
-    for (const field of Object.keys(type.getFields())) expect(() => needsOf(type, field)).not.toThrow();
-  });
+it.each(recordTypes)('the needs of a field are declared for every field of %s', (name) => {
+  const type = assertObjectType(schema.getType(name));
+  for (const field of Object.keys(type.getFields())) expect(() => needsOf(type, field)).not.toThrow();
 });
 
 describe('a read', () => {

@@ -1,10 +1,10 @@
 /** The number of SQL statements for a response is the same for 50 records as for 2. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../../src/database/generated/prisma/client.ts';
 import { routes } from '../../../src/rest/routes.ts';
 import { addToken } from '../../support/accounts.ts';
-import { graphqlOnce, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
+import { graphqlOnce, openTestGateway, rest } from '../../support/gateway.ts';
 import { noteStatements } from '../../support/statements.ts';
 
 interface Owner {
@@ -13,17 +13,12 @@ interface Owner {
   readonly sessions: readonly string[];
 }
 
-let gateway: TestGateway;
-let few: Owner;
-let many: Owner;
 const statements = noteStatements();
 
-beforeAll(async () => {
-  gateway = await openTestGateway();
-  few = await createOwner(gateway.database.client, 'few', 2);
-  many = await createOwner(gateway.database.client, 'many', 50);
-});
-afterAll(() => gateway?.close());
+const gateway = await openTestGateway();
+const few = await createOwner(gateway.database.client, 'few', 2);
+const many = await createOwner(gateway.database.client, 'many', 50);
+afterAll(() => gateway.close());
 
 /** Large queries as a frontend may send them, each with the highest allowed number of statements. */
 const queries: readonly [string, number, string][] = [
@@ -109,20 +104,18 @@ describe('a query', () => {
   });
 });
 
-describe('a REST route', () => {
-  it.each(routes.filter(({ isList }) => isList))(
-    'takes as many statements for 50 records as for 2: $path',
-    async ({ path }) => {
-      const counts: number[] = [];
-      for (const { token } of [few, many]) {
-        statements.length = 0;
-        expect((await rest(gateway, token, `${path}?limit=50`)).status).toBe(200);
-        counts.push(statements.length);
-      }
-      expect(counts).toEqual([1, 1]);
-    },
-  );
-});
+it.each(routes.filter(({ isList }) => isList))(
+  'a REST route takes as many statements for 50 records as for 2: $path',
+  async ({ path }) => {
+    const counts: number[] = [];
+    for (const { token } of [few, many]) {
+      statements.length = 0;
+      expect((await rest(gateway, token, `${path}?limit=50`)).status).toBe(200);
+      counts.push(statements.length);
+    }
+    expect(counts).toEqual([1, 1]);
+  },
+);
 
 /** Creates a user with `size` records of each type. Each session has its own trainer and template, and segments. */
 async function createOwner(database: PrismaClient, username: string, size: number): Promise<Owner> {

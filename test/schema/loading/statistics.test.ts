@@ -184,6 +184,23 @@ it.each([
   expect(stats.groups.map(({ period }: { period: { date: string } }) => period.date)).toEqual(dates);
 });
 
+it('a day whose last hour comes again after its end counts the sessions of that hour', async () => {
+  // At 00:01 of the 29th the clocks went back to 23:01 of the 28th.
+  const times = ['02:29:59', '02:30:00', '02:31:00', '03:29:59', '03:30:00'];
+  const owner = await write(
+    times.map((time) => ({ ...session, createdAt: Date.parse(`2006-10-29T${time}.000Z`) })),
+  );
+  const { stats } = await ask(owner, { by: ['DAY'], timeZone: 'America/St_Johns', fill: false });
+  const day = (date: string, from: string, to: string, sessionCount: number) => ({
+    period: { date, from: `${from}.000Z`, to: `${to}.000Z` },
+    sessionCount,
+  });
+  expect(stats.groups).toMatchObject([
+    day('2006-10-28', '2006-10-28T02:30:00', '2006-10-29T02:30:00', 3),
+    day('2006-10-29', '2006-10-29T02:30:00', '2006-10-30T03:30:00', 2),
+  ]);
+});
+
 it('sums and averages are rounded to twelve digits', async () => {
   const measured = { type: 'bounce', passed: null, points: 1, durationMeasured: 1, repsMeasured: 1 };
   const parts = [0.1, 0.2, 0.3].map((distanceTravelled, index) => ({

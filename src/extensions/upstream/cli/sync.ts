@@ -1,9 +1,9 @@
 /** `dovetail sync`: pulls an account from a service that speaks the REST interface, also while a gateway runs. */
 
-import { createMigrationReporter } from '../../../cli/database.ts';
+import type pg from 'pg';
+import { withDatabase } from '../../../cli/database.ts';
 import { printJson, printTable, say } from '../../../cli/output.ts';
 import { override } from '../../../config/environment.ts';
-import { joinDatabase } from '../../../database/database.ts';
 import { SetupError } from '../../../errors.ts';
 import { createUpstream, UpstreamError } from '../client/upstream.ts';
 import { countChanges, nextStep, type OnProgress, reportColumns, reportRows } from '../mirror/report.ts';
@@ -39,9 +39,8 @@ export async function runSync({ from, full = false, json }: SyncFlags): Promise<
     reportedAt = performance.now();
     say(`${kind}: ${fetched}${expected ? ` of about ${expected}` : ''} so far`);
   };
-  const database = await joinDatabase(config, createMigrationReporter(config));
-  try {
-    const report = await sync({ pool: database.pool, upstream, full, signal: stop.signal, onProgress });
+  const run = async (pool: pg.Pool) => {
+    const report = await sync({ pool, upstream, full, signal: stop.signal, onProgress });
     if (!report) throw new SetupError('Another run is under way. Try again when it has ended.');
     const { account, countsByKind, requests, notes } = report;
     for (const note of notes) say(note);
@@ -51,13 +50,15 @@ export async function runSync({ from, full = false, json }: SyncFlags): Promise<
     const summary = countChanges(report) > 0 ? 'Done' : 'Nothing has changed';
     say(`${summary}, with ${requests} requests.`);
     say(`Next: ${nextStep(account, config)}`);
+  };
+  try {
+    await withDatabase(config, ({ pool }) => run(pool), { mayCreate: true });
   } catch (error) {
     if (!stop.signal.aborted)
       throw error instanceof UpstreamError ? new SetupError(error.message, { cause: error }) : error;
     say('Interrupted. What was read is stored, and the next run goes on.');
     process.exitCode = 130;
   } finally {
-    await database.close();
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
 }

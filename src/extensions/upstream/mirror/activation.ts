@@ -14,7 +14,9 @@ import { messages as upstreamMessages } from '../messages.ts';
 export const longestActivation = 50_000;
 
 /** The body of a success. It may leave out whether the type changed. */
-const activated = z.object({ scheduleTypeChanged: z.boolean() }).catch({ scheduleTypeChanged: false });
+const activated = z
+  .object({ scheduleTypeChanged: z.boolean().nullable() })
+  .catch({ scheduleTypeChanged: null });
 
 interface ActivationOptions {
   readonly pool: pg.Pool;
@@ -55,8 +57,12 @@ export function createActivation(options: ActivationOptions): AccountElsewhere['
     }
   };
 
-  /** Activates upstream. Returns whether the schedule type has changed, or may have. */
-  async function activateThere(upstream: Upstream, viewer: Viewer, templateId: number): Promise<boolean> {
+  /** Activates upstream. Returns whether the schedule type has changed, null if that is not known. */
+  async function activateThere(
+    upstream: Upstream,
+    viewer: Viewer,
+    templateId: number,
+  ): Promise<boolean | null> {
     try {
       // The count is of this activation only: nothing else uses the client.
       const before = upstream.requestCount();
@@ -68,9 +74,8 @@ export function createActivation(options: ActivationOptions): AccountElsewhere['
         });
       const { scheduleTypeChanged } = activated.parse(response);
       const isRepeated = upstream.requestCount() - before > 1;
-      // The response is that of the last attempt, but an earlier attempt may have changed the type. The interface has only true and
-      // false, and a wrong true only makes a client look once more.
-      return scheduleTypeChanged || isRepeated;
+      // The response is that of the last attempt, but an earlier attempt may have changed the type.
+      return scheduleTypeChanged === false && isRepeated ? null : scheduleTypeChanged;
     } catch (error) {
       if (isMissing(error)) throw notOwned();
       if (error instanceof UpstreamBusy) {

@@ -24,7 +24,7 @@ export interface MirrorRecord {
 export interface Kind {
   /** Its name in reports. */
   readonly name: string;
-  readonly table: Exclude<ListedType, 'User'>;
+  readonly table: ListedType;
   /** The table of the rows that belong to its records, such as segments, and the column with the id of the record. */
   readonly children?: { readonly table: ModelName; readonly parent: string };
   /** The path of the list. The path of a record has its id after it. */

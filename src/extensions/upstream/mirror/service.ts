@@ -3,6 +3,7 @@
 import type pg from 'pg';
 import { digestOf } from '../../../auth/tokens.ts';
 import type { Viewer } from '../../../auth/viewer.ts';
+import { closeAll } from '../../../database/closing.ts';
 import { resultWithin } from '../../../database/waiting.ts';
 import { clientError } from '../../../errors.ts';
 import type { Exchange } from '../../../http/exchange.ts';
@@ -96,8 +97,7 @@ export async function openMirrorService(config: Settings, options: MirrorService
     status: accounts.status,
     figures: accounts.figures,
     async close(): Promise<void> {
-      await credentials.close();
-      await accounts.close();
+      await closeAll([credentials, accounts]);
     },
   };
 }

@@ -1,31 +1,28 @@
 /** `dovetail forget`. */
 
 import { rm } from 'node:fs/promises';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { openDatabase } from '../../../../src/database/database.ts';
 import { copyTemplate, withClient } from '../../../support/gateway.ts';
 import { runHere } from '../../../support/runHere.ts';
 
-let folder: string;
 const dovetail = (...args: string[]) => runHere(args, { DATA_DIR: folder });
-beforeAll(async () => {
-  folder = await copyTemplate();
-  const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
-  const { mirror, user, dttDevice, dttTemplate, dttLibraryEntry } = database.client;
-  await mirror.create({ data: { source: 'https://example.com' } });
-  for (const [id, username] of [
-    [7, 'amy'],
-    [8, 'bob\x1b'],
-    [9, 'cat'],
-  ] as const)
-    await user.create({ data: { id, username, mirrored: { create: {} } } });
-  await dttDevice.createMany({ data: ['1', '2'].map((bubbleId) => ({ bubbleId, ownerId: 7 })) });
-  const { id: templateId } = await dttTemplate.create({
-    data: { bubbleId: '1', ownerId: 7, name: 'One', targetDepth: 1, targetWindow: 1 },
-  });
-  await dttLibraryEntry.create({ data: { userId: 9, templateId } });
-  await database.close();
+const folder = await copyTemplate();
+const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
+const { mirror, user, dttDevice, dttTemplate, dttLibraryEntry } = database.client;
+await mirror.create({ data: { source: 'https://example.com' } });
+for (const [id, username] of [
+  [7, 'amy'],
+  [8, 'bob\x1b'],
+  [9, 'cat'],
+] as const)
+  await user.create({ data: { id, username, mirrored: { create: {} } } });
+await dttDevice.createMany({ data: ['1', '2'].map((bubbleId) => ({ bubbleId, ownerId: 7 })) });
+const { id: templateId } = await dttTemplate.create({
+  data: { bubbleId: '1', ownerId: 7, name: 'One', targetDepth: 1, targetWindow: 1 },
 });
+await dttLibraryEntry.create({ data: { userId: 9, templateId } });
+await database.close();
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 it.each([

@@ -1,25 +1,15 @@
 /** `dovetail sync`: its output, and its exit codes. */
 
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import {
-  type DemoGateway,
-  openDemoGateway,
-  openTestDatabase,
-  type TestDatabase,
-} from '../../../support/gateway.ts';
+import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
+import { openDemoGateway, openTestDatabase } from '../../../support/gateway.ts';
 import { endProcesses, startCli } from '../../../support/processes.ts';
 import { runHere } from '../../../support/runHere.ts';
-import { behave, type FaultyProxy, openProxy, pathOf, reply } from '../support/upstream.ts';
+import { behave, openProxy, pathOf, reply } from '../support/upstream.ts';
 
-let source: DemoGateway;
-let proxy: FaultyProxy;
+const source = await openDemoGateway();
+const proxy = await openProxy(source);
 /** The database of the mirror, which is open while the command runs, and empty before each test. */
-let mirror: TestDatabase;
-beforeAll(async () => {
-  source = await openDemoGateway();
-  proxy = await openProxy(source);
-  mirror = await openTestDatabase();
-});
+const mirror = await openTestDatabase();
 beforeEach(async () => {
   // All other rows belong to users.
   await mirror.pool.query('TRUNCATE "User" CASCADE');
@@ -28,9 +18,9 @@ beforeEach(async () => {
 });
 afterEach(endProcesses);
 afterAll(async () => {
-  await proxy?.close();
-  await source?.close();
-  await mirror?.close();
+  await proxy.close();
+  await source.close();
+  await mirror.close();
 });
 
 const ofMirror = () => ({ DATABASE_URL: String(mirror.pool.options.connectionString) });

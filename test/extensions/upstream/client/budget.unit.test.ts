@@ -107,13 +107,4 @@ describe('a budget', () => {
     await budget.take('refresh');
     expect(wait.mock.calls.map(([milliseconds]) => milliseconds)).toEqual([60 * 60_000]);
   });
-
-  it('stops waiting when it is aborted', async () => {
-    const budget = createBudget(1);
-    await budget.take('demand');
-    const stop = new AbortController();
-    const waiting = budget.take('demand', stop.signal);
-    stop.abort();
-    await expect(waiting).rejects.toThrow();
-  });
 });

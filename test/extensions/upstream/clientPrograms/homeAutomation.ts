@@ -3,7 +3,6 @@
  * sensors. When there is a new session it requests the whole of it, and when there are OSSM devices, further paths about them.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, listOf, recordOf } from './client.ts';
 
 /** The eleven paths, in their order. */
@@ -42,15 +41,5 @@ export function createHomeAutomation(client: Client) {
     await client.get(`/dtt/sessions/${id}`);
   }
 
-  return {
-    poll,
-    /** Polls until the signal is aborted. */
-    async run(interval: number, signal: AbortSignal): Promise<void> {
-      while (!signal.aborted) {
-        const next = Date.now() + interval;
-        await poll();
-        await sleep(Math.max(0, next - Date.now()), undefined, { signal }).catch(() => {});
-      }
-    },
-  };
+  return { poll };
 }

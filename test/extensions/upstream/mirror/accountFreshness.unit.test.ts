@@ -6,7 +6,7 @@ import {
   type AccountFreshness,
   createAccountFreshness,
 } from '../../../../src/extensions/upstream/mirror/accountFreshness.ts';
-import { allParts, type Part } from '../../../../src/extensions/upstream/mirror/pull.ts';
+import { allParts } from '../../../../src/extensions/upstream/mirror/pull.ts';
 import type {
   FreshnessStore,
   StoredFreshness,
@@ -28,13 +28,6 @@ let freshness: AccountFreshness;
 function run(began: number, isWhole = true): void {
   freshness.begin(isWhole).end(performance.now(), began);
 }
-/** Has this process forward a write, which the database takes. */
-async function write(mark: number, previous?: number, parts: Part[] = ['locks']): Promise<void> {
-  storeWrite.mockResolvedValueOnce({ mark, previous });
-  read.mockResolvedValue(stored(undefined, mark));
-  await freshness.noteWrite({ parts });
-}
-
 beforeEach(() => {
   // Both clocks show the same time, until a test sets one.
   vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 0 });
@@ -150,19 +143,6 @@ describe('the freshness of an account', () => {
     expect(freshness.isOutdated).toBe(false);
   });
 
-  it('has the lists of all writes that were not read back, and all lists if another process has forwarded one', async () => {
-    await write(6);
-    await write(7, 6, ['ossmDevices']);
-    expect(freshness.begin(false).parts).toEqual(['locks', 'ossmDevices']);
-    await write(9, 8);
-    expect(freshness.begin(false).parts).toEqual(allParts);
-    await write(10);
-    expect(freshness.begin(false).parts).toEqual(['locks']);
-    read.mockResolvedValue(stored(undefined, 11));
-    await freshness.reload();
-    expect(freshness.begin(false).parts).toEqual(allParts);
-  });
-
   it('has the age that the database computes, though its clock differs from the one here', async () => {
     const hour = 60 * 60_000;
     for (const ahead of [-hour, hour]) {
@@ -170,12 +150,6 @@ describe('the freshness of an account', () => {
       await freshness.reload();
       expect(freshness.age).toBe(7_000);
     }
-  });
-
-  it('has the age of a day if the refresh is in the future: the clock of the database was set back', async () => {
-    read.mockResolvedValue(stored(Date.now() + 1_000));
-    await freshness.reload();
-    expect(freshness.age).toBe(24 * 60 * 60_000);
   });
 
   it.each([-60, -2, 120])('is as it was if the clock is set by %i minutes', (minutes) => {

@@ -1,17 +1,13 @@
 /** What a mirror writes and reads is the same on either engine; mirror.slow.postgres.test.ts has the rest. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { countChanges, reportRows } from '../../../../src/extensions/upstream/mirror/report.ts';
 import { stillMirror } from '../support/mirrorService.ts';
 import { allReads, expectSameReads, shortReads } from '../support/reads.ts';
-import { contents, openScene, type Scene } from '../support/upstream.ts';
+import { contents, openScene } from '../support/upstream.ts';
 
-let scene: Scene;
-
-beforeAll(async () => {
-  scene = await openScene();
-});
-afterAll(() => scene?.close());
+const scene = await openScene();
+afterAll(() => scene.close());
 
 /** Opens a gateway with the mirror, which is not refreshed and sends activations to the upstream. */
 const openMirror = () => scene.openMirror(stillMirror(scene.target.pool, scene.upstream));

@@ -10,7 +10,7 @@ import {
   openForEachTest,
   patch,
 } from '../support/frontedService.ts';
-import { type Fault, faults } from '../support/standIn/faults.ts';
+import { faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
 const second = 'second-of-alice';
@@ -81,33 +81,3 @@ it.each(['/users/me', '/dtt', '/lkbx', '/ossm'])(
     expect((await rest(gateway, second, '/dtt/templates')).status).toBe(401);
   },
 );
-
-it('a first run whose token is moved to an empty account does not leave the first account empty', async () => {
-  const nothing = {
-    dttDevices: 0,
-    templates: 0,
-    imports: 0,
-    sessions: 0,
-    lkbxDevices: 0,
-    lockTemplates: 0,
-    lockSessions: 0,
-    ossmDevices: 0,
-  };
-  const accounts = [
-    { id: 1, username: 'alice', tokens: [alice, second] },
-    { id: 2, username: 'bob', tokens: ['token-of-bob'], size: nothing },
-  ];
-  const fronted = await openService({ settings, standIn: { accounts } });
-  const { gateway, service } = fronted;
-  let times = 0;
-  const after: Fault['after'] = (reply) => {
-    // The check of the token sends the first of these requests, the run the second.
-    if (++times === 2) service.addToken(second, 2);
-    return reply;
-  };
-  service.misbehave({ after }, { path: /^\/users\/me$/ });
-  await ask(gateway, second, '{ viewer { id } }');
-  expect(times).toBeGreaterThan(2);
-  await arrive(gateway, alice);
-  expect((await seenBy(fronted)).data.dttTemplates.nodes).not.toEqual([]);
-});

@@ -7,23 +7,12 @@ import type { FailedDetails } from '../../../../src/extensions/upstream/mirror/d
 import { syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { graphqlOnce, graphqlOnEveryPath, rest, type TestGateway } from '../../../support/gateway.ts';
 import { stillMirror } from '../support/mirrorService.ts';
-import {
-  behave,
-  openScene,
-  pathOf,
-  reply,
-  type Scene,
-  sessionCount,
-  shortTiming,
-} from '../support/upstream.ts';
+import { behave, openScene, pathOf, reply, sessionCount, shortTiming } from '../support/upstream.ts';
 
-let scene: Scene;
 let mirror: { gateway: TestGateway; token: string };
 
-beforeAll(async () => {
-  scene = await openScene();
-});
-afterAll(() => scene?.close());
+const scene = await openScene();
+afterAll(() => scene.close());
 
 /** Opens a mirror that has only the lists. */
 async function renew(): Promise<void> {

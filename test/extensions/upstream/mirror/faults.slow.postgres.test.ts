@@ -1,30 +1,15 @@
 /** A mirror whose upstream, database or process fails: it is correct in the end, and consistent until then. */
 
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  behave,
-  contents,
-  openScene,
-  pathOf,
-  reply,
-  type Scene,
-  sessionCount,
-  unchanged,
-} from '../support/upstream.ts';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { behave, contents, openScene, pathOf, reply, sessionCount, unchanged } from '../support/upstream.ts';
 
-let scene: Scene;
-
+const scene = await openScene();
+await scene.syncOnce();
 /** The contents of a mirror after a run without any fault. */
-let undisturbed: unknown;
-
-beforeAll(async () => {
-  scene = await openScene();
-  await scene.syncOnce();
-  undisturbed = await contents(scene.target);
-});
+const undisturbed = await contents(scene.target);
 beforeEach(() => scene.renew());
-afterAll(() => scene?.close());
+afterAll(() => scene.close());
 
 async function expectCorrect() {
   expect(undated(await contents(scene.target))).toEqual(undated(undisturbed));

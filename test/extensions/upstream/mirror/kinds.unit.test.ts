@@ -242,16 +242,6 @@ describe('a record of an upstream', () => {
     },
   );
 
-  it('that is a template has isActive beside its row, in a list as well as by its id', () => {
-    for (const schema of [kinds.dttTemplates.record, kinds.dttTemplates.summary]) {
-      for (const isActive of [true, false]) {
-        const data = read('dttTemplates', { isActive }, schema);
-        expect(data).toMatchObject({ isActive });
-        expect(data).not.toHaveProperty('row.isActive');
-      }
-    }
-  });
-
   it.each(['02-00-00-00-00-0a', '0200.0000.000A', '02000000000a', '02:00:00:00:00:0A'])(
     'has a MAC address of another form normalized: %s',
     (macAddress) => {
@@ -260,41 +250,42 @@ describe('a record of an upstream', () => {
   );
 });
 
-describe('an invalid value', () => {
-  it.each<[Name, Record<string, unknown>, object]>([
-    ['dttDevices', { macAddress: 'none' }, { row: { macAddress: null } }],
-    ['dttDevices', { macAddress: '02:00:00:00:00' }, { row: { macAddress: null } }],
-    ['dttDevices', { apiHits: -1 }, { row: { apiHits: null } }],
-    ['lockTemplates', { breakRegularity: -1 }, { row: { breakRegularity: null } }],
-    ['lockSessions', { isActive: true, lockState: 'completed' }, { row: { isActive: false } }],
-    ['dttTemplates', { name: ' ' }, { row: { name: 'template 1' } }],
-    ['lockTemplates', { name: '' }, { row: { name: 'lock template 1' } }],
-    ['lockTemplates', { duration: -1 }, { row: { duration: 0 } }],
-    ['lockSessions', { duration: -1 }, { row: { duration: 0 } }],
-    [
-      'dttTemplates',
-      { Segment: [{ id: 1, type: 'training', duration: -1 }] },
-      { children: [{ id: 1, duration: 0 }] },
-    ],
-    ...Object.entries({
-      percentGrade: [100.5, -0.5],
-      durationMeasured: [-1],
-      durationTarget: [-1],
-      repsMeasured: [-1],
-      repsTarget: [-1],
-      longestDeepthroat: [-0.5],
-      distanceTravelled: [-0.5],
-    }).flatMap(([field, values]) =>
-      values.map((value): [Name, Record<string, unknown>, object] => [
-        'dttSessions',
-        { TrainerSegment: [{ ...trainerSegment, [field]: value }] },
-        { children: [{ id: 1, points: 5, [field]: null }] },
-      ]),
-    ),
-  ])('is null, or a default where the field is required: %s with %o', (name, change, record) => {
+it.each<[Name, Record<string, unknown>, object]>([
+  ['dttDevices', { macAddress: 'none' }, { row: { macAddress: null } }],
+  ['dttDevices', { macAddress: '02:00:00:00:00' }, { row: { macAddress: null } }],
+  ['dttDevices', { apiHits: -1 }, { row: { apiHits: null } }],
+  ['lockTemplates', { breakRegularity: -1 }, { row: { breakRegularity: null } }],
+  ['lockSessions', { isActive: true, lockState: 'completed' }, { row: { isActive: false } }],
+  ['dttTemplates', { name: ' ' }, { row: { name: 'template 1' } }],
+  ['lockTemplates', { name: '' }, { row: { name: 'lock template 1' } }],
+  ['lockTemplates', { duration: -1 }, { row: { duration: 0 } }],
+  ['lockSessions', { duration: -1 }, { row: { duration: 0 } }],
+  [
+    'dttTemplates',
+    { Segment: [{ id: 1, type: 'training', duration: -1 }] },
+    { children: [{ id: 1, duration: 0 }] },
+  ],
+  ...Object.entries({
+    percentGrade: [100.5, -0.5],
+    durationMeasured: [-1],
+    durationTarget: [-1],
+    repsMeasured: [-1],
+    repsTarget: [-1],
+    longestDeepthroat: [-0.5],
+    distanceTravelled: [-0.5],
+  }).flatMap(([field, values]) =>
+    values.map((value): [Name, Record<string, unknown>, object] => [
+      'dttSessions',
+      { TrainerSegment: [{ ...trainerSegment, [field]: value }] },
+      { children: [{ id: 1, points: 5, [field]: null }] },
+    ]),
+  ),
+])(
+  'an invalid value is null, or a default where the field is required: %s with %o',
+  (name, change, record) => {
     expect(read(name, change)).toMatchObject(record);
-  });
-});
+  },
+);
 
 describe('the segments of a record', () => {
   it('of a template are numbered as they come, and have no repeat unless they state it', () => {
@@ -333,17 +324,6 @@ describe('the segments of a record', () => {
     expect(read('dttSessions', { TrainerSegment })).toHaveProperty('children', [
       { ...trainerSegment, sessionId: 1 },
       { ...trainerSegment, id: 2, order: 0, percentGrade: 0, sessionId: 1 },
-    ]);
-  });
-
-  it('of a session that state neither are numbered as they come, and have no time', () => {
-    const TrainerSegment = [
-      { id: 2, type: 'bounce' },
-      { id: 1, type: 'freeform', order: null, createdAt: null },
-    ];
-    expect(read('dttSessions', { TrainerSegment })).toHaveProperty('children', [
-      { id: 2, type: 'bounce', sessionId: 1, order: 0, createdAt: null },
-      { id: 1, type: 'freeform', sessionId: 1, order: 1, createdAt: null },
     ]);
   });
 

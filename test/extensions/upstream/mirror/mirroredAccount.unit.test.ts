@@ -230,14 +230,6 @@ describe('an account of the mirror', () => {
     expect(lists).toHaveBeenCalledTimes(1);
   });
 
-  it('has the mark of the last write removed by the run that reads it back', async () => {
-    await account.refresh();
-    await write('locks');
-    expect([account.freshness.isOutdated, mark]).toEqual([true, marks]);
-    await account.refresh();
-    expect([account.freshness.isOutdated, mark]).toEqual([false, undefined]);
-  });
-
   it('is read at once after a write if clients use what is here, and by the next use otherwise', async () => {
     await account.refresh();
     await write('locks');
@@ -263,12 +255,6 @@ describe('an account of the mirror', () => {
     stop.abort();
     await Promise.allSettled(posts);
     sending.mockRestore();
-  });
-
-  it('has the session noted that was written', async () => {
-    await account.refresh();
-    await account.noteWrite({ parts: ['dttSessions'], session: 5 });
-    expect(storeWrite.mock.calls).toEqual([[5]]);
   });
 
   it.each([true, false])(

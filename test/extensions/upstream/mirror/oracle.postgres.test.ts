@@ -3,7 +3,7 @@
  * lists were last read, or is an error if the mirror does not have it yet.
  */
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { createToken } from '../../../../src/auth/tokens.ts';
 import {
   Unavailable,
@@ -12,14 +12,7 @@ import {
 } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { identifyByAnyRoute } from '../../../../src/extensions/upstream/mirror/account.ts';
 import { sync, syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import {
-  graphqlOnce,
-  openTestDatabase,
-  openTestGateway,
-  rest,
-  type TestDatabase,
-  type TestGateway,
-} from '../../../support/gateway.ts';
+import { graphqlOnce, openTestDatabase, openTestGateway, rest } from '../../../support/gateway.ts';
 import { extensionsWith, stillMirror } from '../support/mirrorService.ts';
 import { createRandom, type Random } from '../support/standIn/random.ts';
 
@@ -147,37 +140,33 @@ function createAccount(accountId: number, random: Random) {
 const isKind = (name: string): name is Kind => name in listOf;
 type Account = ReturnType<typeof createAccount>;
 
-let database: TestDatabase;
-let gateway: TestGateway;
 const accounts: { account: Account; token: string }[] = [];
 const random = createRandom(Number(process.env.ORACLE_SEED ?? 15));
 
-beforeAll(async () => {
-  database = await openTestDatabase();
-  const byId = new Map<number, Account>();
-  for (const id of [1, 2, 3]) {
-    const account = createAccount(id, random);
-    byId.set(id, account);
-    if (await step(account, 'lists')) account.noteListsRead();
-    const { token } = await createToken(database.pool, `user${id}`, 'test');
-    accounts.push({ account, token });
-  }
-  const services = new Map([...byId].map(([id, { upstream }]) => [id, stillMirror(database.pool, upstream)]));
-  const [still] = services.values();
-  if (!still?.upstream) throw new Error('there is no account');
-  gateway = await openTestGateway(database, {
-    extensions: extensionsWith(() => ({
-      ...still,
-      upstream: {
-        ...still.upstream,
-        async fetchDetails(viewer, model, ids) {
-          await services.get(viewer.id)?.upstream?.fetchDetails(viewer, model, ids);
-        },
+const database = await openTestDatabase();
+const byId = new Map<number, Account>();
+for (const id of [1, 2, 3]) {
+  const account = createAccount(id, random);
+  byId.set(id, account);
+  if (await step(account, 'lists')) account.noteListsRead();
+  const { token } = await createToken(database.pool, `user${id}`, 'test');
+  accounts.push({ account, token });
+}
+const services = new Map([...byId].map(([id, { upstream }]) => [id, stillMirror(database.pool, upstream)]));
+const [still] = services.values();
+if (!still?.upstream) throw new Error('there is no account');
+const gateway = await openTestGateway(database, {
+  extensions: extensionsWith(() => ({
+    ...still,
+    upstream: {
+      ...still.upstream,
+      async fetchDetails(viewer, model, ids) {
+        await services.get(viewer.id)?.upstream?.fetchDetails(viewer, model, ids);
       },
-    })),
-  });
+    },
+  })),
 });
-afterAll(() => gateway?.close());
+afterAll(() => gateway.close());
 
 /** A step of a run, which is aborted after so many requests. Returns whether it was completed. */
 async function step(

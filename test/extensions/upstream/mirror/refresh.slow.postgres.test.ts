@@ -1,7 +1,7 @@
 /** A gateway that refreshes a mirror, and what it reports and logs about that. */
 
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createToken } from '../../../../src/auth/tokens.ts';
 import { createSql } from '../../../../src/database/reader/sql.ts';
 import { type MirrorService, openMirrorService } from '../../../../src/extensions/upstream/mirror/service.ts';
@@ -9,20 +9,17 @@ import { type Gateway, openGateway } from '../../../../src/server/gateway.ts';
 import { createFakeFeed } from '../../../support/feed.ts';
 import { readConfig } from '../../../support/settings.ts';
 import { ask } from '../support/frontedService.ts';
-import { openScene, pathOf, reply, type Scene, shortTiming } from '../support/upstream.ts';
+import { openScene, pathOf, reply, shortTiming } from '../support/upstream.ts';
 
-let scene: Scene;
 let gateway: Gateway | undefined;
 
-beforeAll(async () => {
-  scene = await openScene();
-});
+const scene = await openScene();
 beforeEach(() => scene.renew());
 afterEach(async () => {
   await gateway?.close();
   gateway = undefined;
 });
-afterAll(() => scene?.close());
+afterAll(() => scene.close());
 
 const settings = (more: Record<string, string> = {}) =>
   readConfig({

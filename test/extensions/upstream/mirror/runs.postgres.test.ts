@@ -220,12 +220,6 @@ describe('a record that cannot be read by its id', () => {
     expect(await pending()).toBe(sessions - broken);
   });
 
-  it('does not end the run if others can be read between it and the next', async () => {
-    instead = (path) => (idOf(path) % 5 === 0 ? unavailable : undefined);
-    await refresh();
-    expect(await pending()).toBe(sessions / 5);
-  });
-
   it('ends the run after a few requests if no other record can be read either', async () => {
     instead = (path) => (idOf(path) > 0 ? unavailable : undefined);
     await refresh();
@@ -257,23 +251,6 @@ describe('a session that is missing from the list', () => {
     expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(1);
     expect(await database.client.dttSession.count()).toBe(sessions);
   });
-});
-
-it('what is missing is removed from a complete list, after a record that the list hides, and from a record', async () => {
-  for (const id of [1, 2, 3]) memoryUpstream.dttDevices.set(id, { version: 1, ownerId: 1 });
-  memoryUpstream.lockSessions.set(1, { version: 1, ownerId: 1, isActive: false });
-  await readLists();
-  expect(await database.client.lockSegment.count()).toBe(1);
-  for (const id of [1, 3]) memoryUpstream.dttDevices.delete(id);
-  instead = (path, own) => {
-    if (path.startsWith('/dtt?')) return { data: [] };
-    return path.startsWith('/lkbx/sessions?')
-      ? { data: [{ ...Object(own).data[0], LockSegment: [] }] }
-      : undefined;
-  };
-  await readLists();
-  expect(await database.client.dttDevice.findMany()).toMatchObject([{ id: 2 }]);
-  expect(await database.client.lockSegment.count()).toBe(0);
 });
 
 it('a session that is not valid counts as left out, also after runs that read only the newest sessions', async () => {
@@ -354,21 +331,4 @@ it('a run keeps its lease for as long as it takes, and renews it no more once it
   query.mockClear();
   await sleep(150);
   expect(query).not.toHaveBeenCalled();
-});
-
-it('a run through details that another has taken over leaves the lease to that one', async () => {
-  await readLists();
-  const { pool } = database;
-  const [began, end] = [createSignal(), createSignal()];
-  let lists: Promise<boolean> | undefined;
-  await whileLeased(pool, 1, 'details', async () => {
-    lists = whileLeased(pool, 1, 'lists', async () => {
-      began.settle();
-      await end.promise;
-    });
-    await began.promise;
-  });
-  expect((await createFreshnessStore(pool, 1).read()).isLeased).toBe(true);
-  end.settle();
-  expect(await lists).toBe(true);
 });

@@ -181,21 +181,3 @@ describe('an account that has not been read yet', () => {
     expect(service.count()).toBe(6);
   });
 });
-
-describe('an account that has been read', () => {
-  it('is served with its age, and read again for a request that demands fresh data', async () => {
-    const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
-    await arrive(gateway, alice);
-    const title = async (headers: Record<string, string> = {}) => {
-      const { body, headers: responded } = await ask(gateway, alice, '{ viewer { profileTitle } }', headers);
-      return [body.data.viewer.profileTitle, Number(responded.get('Age')) < 600];
-    };
-    const [before] = await title();
-    Object.assign(service.account(1).user, { profileTitle: 'Changed' });
-    expect(await title()).toEqual([before, true]);
-    expect(await title({ 'Cache-Control': 'max-age=500' })).toEqual([before, true]);
-    expect(await title({ 'Cache-Control': 'no-cache' })).toEqual(['Changed', true]);
-    Object.assign(service.account(1).user, { profileTitle: 'Again' });
-    expect(await title({ 'Cache-Control': 'max-age=0' })).toEqual(['Again', true]);
-  });
-});

@@ -108,18 +108,6 @@ describe('a template that several accounts see', () => {
       { detailsPending: false, segments: [{ duration: 1 }] },
     ]);
   });
-
-  it('follows its owner, and stays the template of the sessions of an account that has imported it', async () => {
-    session(2, 2, 5, 7);
-    const seen: string[][] = [];
-    for (const [ownerId, reader] of [[99, 2] as const, [98, 2] as const, [1, 1] as const, [3, 3] as const]) {
-      memoryUpstream.dttTemplates.set(7, { ...one, ownerId });
-      await pull(reader);
-      seen.push([...(await owners()), ...(await references())]);
-    }
-    const ofSession = '2 of 2: (5) 7';
-    expect(seen).toEqual(['7: (99)', '7: (98)', '7: 1', '7: 3'].map((owner) => [owner, ofSession]));
-  });
 });
 
 describe('a record of one account', () => {

@@ -1,6 +1,6 @@
 /** A gateway of a mirror that has not heard, or not yet, what another gateway over the same database has announced. */
 
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { createSignal } from '../../../../src/database/waiting.ts';
 import { createFakeFeed } from '../../../support/feed.ts';
 import type { TestGateway } from '../../../support/gateway.ts';
@@ -26,29 +26,27 @@ function hideLists({ service }: FrontedService, path?: RegExp): void {
   );
 }
 
-describe('a write that has not been read back is not hidden by older data', () => {
-  it.each([
-    ['at a gateway whose feed is down', false],
-    ['at one whose feed is late, for a client that sends the position of the write', true],
-  ])('%s', async (_, isLate) => {
-    const fronted = await open({ settings, waits });
-    const { gateway, openAnother } = fronted;
-    const { feed, falter } = createFakeFeed();
-    if (!isLate) falter();
-    const other = await openAnother({}, feed);
-    await arrive(gateway, alice);
-    await arrive(other, alice);
-    expect((await read(other)).status).toBe(200);
-    hideLists(fronted);
-    const written = await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' });
-    expect(written.status).toBe(200);
-    const position = written.headers.get('Dovetail-Position') ?? '';
-    const headers: Record<string, string> = isLate ? { 'Dovetail-Position': position } : {};
-    for (let times = 0; times < 2; times++)
-      expect(await read(other, headers)).toEqual({ status: 503, age: null, name: undefined });
-    fronted.service.behave();
-    await expect.poll(() => read(other, headers)).toMatchObject({ status: 200, name: 'A new name' });
-  });
+it.each([
+  ['at a gateway whose feed is down', false],
+  ['at one whose feed is late, for a client that sends the position of the write', true],
+])('a write that has not been read back is not hidden by older data %s', async (_, isLate) => {
+  const fronted = await open({ settings, waits });
+  const { gateway, openAnother } = fronted;
+  const { feed, falter } = createFakeFeed();
+  if (!isLate) falter();
+  const other = await openAnother({}, feed);
+  await arrive(gateway, alice);
+  await arrive(other, alice);
+  expect((await read(other)).status).toBe(200);
+  hideLists(fronted);
+  const written = await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' });
+  expect(written.status).toBe(200);
+  const position = written.headers.get('Dovetail-Position') ?? '';
+  const headers: Record<string, string> = isLate ? { 'Dovetail-Position': position } : {};
+  for (let times = 0; times < 2; times++)
+    expect(await read(other, headers)).toEqual({ status: 503, age: null, name: undefined });
+  fronted.service.behave();
+  await expect.poll(() => read(other, headers)).toMatchObject({ status: 200, name: 'A new name' });
 });
 
 it('a write that is passed on while the one before it has not been read back responds with its position, as that one does', async () => {

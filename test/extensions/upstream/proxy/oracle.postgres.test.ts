@@ -4,16 +4,11 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import type { ChangeFeed, ChangeListener } from '../../../../src/database/feed/changeFeed.ts';
-import {
-  openTestDatabase,
-  openTestGateway,
-  type TestDatabase,
-  type TestGateway,
-} from '../../../support/gateway.ts';
+import { openTestDatabase, openTestGateway, type TestGateway } from '../../../support/gateway.ts';
 import { arrive, ask, mirrorOver } from '../support/frontedService.ts';
-import { type GivenResponse, type OddUpstream, openOddUpstream } from '../support/oddUpstream.ts';
+import { type GivenResponse, openOddUpstream } from '../support/oddUpstream.ts';
 
 /** For how long a response is fresh, in seconds. */
 const lifetime = 1;
@@ -27,10 +22,6 @@ const latestAnnouncement = 60;
 
 const tokens = { 'token-a': 1, 'second-a': 1, 'token-b': 2 };
 const seconds = Number(process.env.FUZZ_MINUTES ?? 0) * 60 || 3;
-
-let upstream: OddUpstream;
-let database: TestDatabase;
-let gateways: TestGateway[];
 
 async function openGateway(): Promise<TestGateway> {
   return openTestGateway(
@@ -69,18 +60,16 @@ function slow(feed: ChangeFeed): ChangeFeed {
   });
 }
 
-beforeAll(async () => {
-  upstream = await openOddUpstream(tokens);
-  upstream.latest = 40;
-  database = await openTestDatabase();
-  gateways = [await openGateway(), await openGateway()];
-});
+const upstream = await openOddUpstream(tokens);
+upstream.latest = 40;
+const database = await openTestDatabase();
+const gateways = [await openGateway(), await openGateway()];
 afterAll(async () => {
   for (const gateway of gateways ?? []) {
     await gateway.close();
   }
-  await database?.close();
-  await upstream?.close();
+  await database.close();
+  await upstream.close();
 });
 
 /** Seeds are printed by the failure, so that it can be repeated. */

@@ -21,14 +21,11 @@ export interface StandInOptions {
   readonly now?: () => Date;
 }
 
-/** A request with the status of its response. */
 interface LoggedRequest {
   readonly account: number | undefined;
   readonly method: string;
   /** Below the base, with its query. */
   readonly path: string;
-  /** Undefined while there is no response. */
-  status: number | undefined;
 }
 
 export interface StandIn {
@@ -46,15 +43,13 @@ export interface StandIn {
   behave(): void;
   /** All requests, in the order in which they came. */
   readonly requests: readonly LoggedRequest[];
-  /** Counts the requests, of an account, to a path or with a status if these are given. */
-  count(which?: { account?: number; path?: string; status?: number }): number;
+  /** Counts the requests, to a path if it is given. */
+  count(which?: { path?: string }): number;
   /** All tokens that requests have sent. */
   readonly tokensSeen: ReadonlySet<string>;
   forgetRequests(): void;
   /** Stops listening, and ends all connections. */
   stop(): Promise<void>;
-  /** Listens again, on the same port. */
-  start(): Promise<void>;
 }
 
 const basePath = '/api/v1';
@@ -94,8 +89,7 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
     const path = isBelow ? url.pathname.slice(basePath.length) : url.pathname;
     const method = request.method ?? 'GET';
     if (token !== '') tokensSeen.add(token);
-    const entry: LoggedRequest = { account: account?.id, method, path: path + url.search, status: undefined };
-    requests.push(entry);
+    requests.push({ account: account?.id, method, path: path + url.search });
     const active = set.filter(
       (fault) =>
         (fault.account === undefined || fault.account === account?.id) && (fault.path?.test(path) ?? true),
@@ -105,7 +99,6 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
     let reply = instead ? instead() : isBelow ? responseTo(call, token) : failure(404, 'Not found');
     if (!reply) return;
     for (const { fault } of active) reply = (await fault.after?.(reply, { method, path })) ?? reply;
-    entry.status = reply.status;
     send(response, method, reply);
   }
 
@@ -148,13 +141,8 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
       set = [];
     },
     requests,
-    count: ({ account, path, status } = {}) =>
-      requests.filter(
-        (entry) =>
-          (account === undefined || entry.account === account) &&
-          (path === undefined || entry.path.split('?', 1)[0] === path) &&
-          (status === undefined || entry.status === status),
-      ).length,
+    count: ({ path } = {}) =>
+      requests.filter((entry) => path === undefined || entry.path.split('?', 1)[0] === path).length,
     tokensSeen,
     forgetRequests() {
       requests.length = 0;
@@ -167,7 +155,6 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
       server.closeAllConnections();
       await closed;
     },
-    start: () => listen(server, port),
   };
 }
 

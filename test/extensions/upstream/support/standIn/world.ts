@@ -165,7 +165,9 @@ function createAccount(world: World, options: AccountOptions): Account {
   const maker: Maker = { world, account, random, marker: options.marker ?? options.username };
   times(size.dttDevices, () => addDttDevice(maker));
   times(size.templates, () => addTemplate(maker, size.segmentsOfTemplate));
-  times(size.sessions, (index) => addDttSession(maker, index, size));
+  times(size.sessions, (index) =>
+    addDttSession(maker, present - (size.sessions - index) * hour, size.segmentsOfSession),
+  );
   times(size.lkbxDevices, () => addLkbxDevice(maker));
   times(size.lockTemplates, () => addLockTemplate(maker));
   times(size.lockSessions, (index) => addLockSession(maker, index, size.lockSessions, options.locked));
@@ -257,14 +259,12 @@ function addTemplate({ world, account, random, marker }: Maker, segments: number
   });
 }
 
-/** @param index grows with the time of the session. */
-function addDttSession(maker: Maker, index: number, size: Size): void {
+function addDttSession(maker: Maker, createdAt: number, segments: number): DttSession {
   const { world, account, random, marker } = maker;
   const id = world.nextId('session');
-  const createdAt = present - (size.sessions - index) * hour;
   const devices = [...account.dttDevices.keys()];
   const templates = [...account.ownTemplates];
-  account.sessions.set(id, {
+  const session: DttSession = {
     id,
     bubble_id: `session-${marker}-${id}`,
     name: random.next() < 0.1 ? null : `Session ${id} of ${marker}`,
@@ -272,10 +272,10 @@ function addDttSession(maker: Maker, index: number, size: Size): void {
     created_at: instant(createdAt),
     trainer_id: devices[random.below(devices.length)] ?? 1,
     settings_id: random.next() < 0.1 ? null : (templates[random.below(templates.length)] ?? null),
-    TrainerSegment: Array.from({ length: size.segmentsOfSession }, (_, order) =>
-      trainerSegment(maker, order, createdAt),
-    ),
-  });
+    TrainerSegment: Array.from({ length: segments }, (_, order) => trainerSegment(maker, order, createdAt)),
+  };
+  account.sessions.set(id, session);
+  return session;
 }
 
 const trainerSegment = ({ world, random }: Maker, order: number, time: number): WireRecord => ({
@@ -400,26 +400,11 @@ function addImports(world: World, { id, size }: AccountOptions): void {
 }
 
 /** Adds a session that is newer than all others, as if a device had uploaded it. */
-export function addNewSession(world: World, account: Account, marker: string, segments = 3): DttSession {
-  const id = world.nextId('session');
+export function addNewSession(world: World, account: Account, marker: string): DttSession {
   const newest = [...account.sessions.values()].reduce(
     (latest, session) => Math.max(latest, Date.parse(String(session.created_at))),
     present,
   );
-  const random = createRandom(id);
-  const maker = { world, account, random, marker };
-  const session: DttSession = {
-    id,
-    bubble_id: `session-${marker}-${id}`,
-    name: `Session ${id} of ${marker}`,
-    passed: true,
-    created_at: instant(newest + hour),
-    trainer_id: [...account.dttDevices.keys()][0] ?? 1,
-    settings_id: [...account.ownTemplates][0] ?? null,
-    TrainerSegment: Array.from({ length: segments }, (_, order) =>
-      trainerSegment(maker, order, newest + hour),
-    ),
-  };
-  account.sessions.set(id, session);
-  return session;
+  const random = createRandom(account.sessions.size);
+  return addDttSession({ world, account, random, marker }, newest + hour, 3);
 }

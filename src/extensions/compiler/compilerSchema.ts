@@ -11,7 +11,6 @@
  * Resolvers and introspection never see these types.
  */
 
-import { randomUUID } from 'node:crypto';
 import {
   defaultFieldResolver,
   type FieldNode,
@@ -30,26 +29,9 @@ import {
   isListType,
   isNonNullType,
   isObjectType,
-  Kind,
-  type NamedTypeNode,
 } from 'graphql';
 import type { CompilerOptions } from 'graphql-jit';
-
-/** The type of values that are coerced already. Its name is random, so no client can use it. */
-const coercedType = new GraphQLScalarType({ name: 'Coerced', parseValue: (value) => value });
-const nameOfType = randomUUID();
-
-/** Names that type in a document. */
-export const coercedTypeNode: NamedTypeNode = {
-  kind: Kind.NAMED_TYPE,
-  name: { kind: Kind.NAME, value: nameOfType },
-};
-
-/** Finds that type by its name. */
-export const findCoercedType = (name: string) => (name === nameOfType ? coercedType : undefined);
-
-/** The extension of a field whose resolver only returns a property of its parent. */
-export const readsProperty = (name: string) => ({ property: name });
+import { findCoercedType } from '../../schema/operation.ts';
 
 const known = new WeakMap<GraphQLSchema, ReturnType<typeof createCompilerSchema>>();
 

@@ -1,9 +1,9 @@
 /**
  * Prepares operations, which are parsed and validated once and executed many times. Each execution coerces the variables once, and
- * runs exactly once: by code of graphql-jit where that gives exactly the result of graphql-js, or else by graphql-js. To remove the
- * compiler, have `compile` return undefined; then delete it and `compilerSchema.ts`. No test of a response has to change.
+ * runs exactly once: by graphql-js, or by what an extension has made of the document.
  */
 
+import { randomUUID } from 'node:crypto';
 import {
   type ArgumentNode,
   type ASTNode,
@@ -13,12 +13,14 @@ import {
   type FragmentDefinitionNode,
   GraphQLError,
   GraphQLIncludeDirective,
+  GraphQLScalarType,
   type GraphQLSchema,
   GraphQLSkipDirective,
   getDirectiveValues,
   getOperationAST,
   getVariableValues,
   Kind,
+  type NamedTypeNode,
   type OperationDefinitionNode,
   OperationTypeNode,
   type SelectionNode,
@@ -26,13 +28,11 @@ import {
   type ValueNode,
   visit,
 } from 'graphql';
-import { type CompiledQuery, compileQuery, isCompiledQuery } from 'graphql-jit';
 import { highestOf, type Scope } from '../auth/scopes.ts';
 import { operationSpans } from '../channels.ts';
-import { coercedTypeNode, compilerSchemaOf, findCoercedType } from './compilerSchema.ts';
-import type { Context } from './context.ts';
+import type { CompiledOperation, Context } from './context.ts';
 import { schema as ownSchema } from './schema.ts';
-import { readsTokens } from './types/apiToken.ts';
+import { nameToken, readsTokens } from './types/apiToken.ts';
 
 export interface PreparedOperation {
   readonly node: OperationDefinitionNode;
@@ -42,7 +42,7 @@ export interface PreparedOperation {
   /** The scope that it needs of the token: the highest that one of its root fields needs. */
   readonly scope: Scope;
   /** Whether it may read tokens. Its result depends on the token of the viewer, and changes without an announcement. */
-  readonly readsTokens: boolean;
+  readsTokens(variables: unknown): boolean;
   /** The values of the operation's variables, with their defaults; or the errors of the values that were sent. */
   coerce(variables: Values): { readonly coerced: Values } | { readonly errors: readonly GraphQLError[] };
   /** Executes the operation with values that `coerce` has made. The result is that of graphql-js. */
@@ -60,6 +60,19 @@ interface PrepareOptions {
   /** Whether it may be compiled. */
   readonly mayCompile?: boolean;
 }
+
+/** The type of values that are coerced already. Its name is random, so no client can use it. */
+const coercedType = new GraphQLScalarType({ name: 'Coerced', parseValue: (value) => value });
+const nameOfType = randomUUID();
+
+/** Names that type in a document. */
+const coercedTypeNode: NamedTypeNode = {
+  kind: Kind.NAMED_TYPE,
+  name: { kind: Kind.NAME, value: nameOfType },
+};
+
+/** Finds that type by its name. */
+export const findCoercedType = (name: string) => (name === nameOfType ? coercedType : undefined);
 
 /** How many operations this process has executed: as compiled code, and by graphql-js. Only tests read it. */
 export const executions = { compiled: 0, interpreted: 0 };
@@ -103,14 +116,19 @@ export function prepare(
     nameArguments(document, errors);
     return { errors };
   };
+  const mayReadTokens = readsTokens(own);
   let isRepeated = false;
   const executeOnce: PreparedOperation['execute'] = async (coerced, contextValue) => {
     const variant = findVariant(coerced);
     // Compiling takes as long as a few runs, and many operations come once.
-    const query = isRepeated ? compile(schema, variant) : undefined;
+    if (isRepeated && variant.mayCompile) {
+      variant.mayCompile = false;
+      variant.compiled = contextValue?.compile?.(schema, variant.document);
+    }
     isRepeated = true;
-    executions[query ? 'compiled' : 'interpreted']++;
-    if (query) return located(await query(undefined, contextValue, coerced), document);
+    const { compiled } = variant;
+    executions[compiled ? 'compiled' : 'interpreted']++;
+    if (compiled) return compiled(coerced, contextValue);
     const result = await execute({
       schema: forValues,
       document: variant.document,
@@ -130,7 +148,7 @@ export function prepare(
     type: operation.operation,
     label,
     scope: operation.operation === OperationTypeNode.MUTATION ? scopeOf(schema, own) : 'read',
-    readsTokens: readsTokens(own),
+    readsTokens: (variables) => mayReadTokens || nameToken(variables),
     coerce,
     execute: executeTraced,
     async run(variables, context) {
@@ -138,26 +156,6 @@ export function prepare(
       return 'errors' in read ? read : executeTraced(read.coerced, context);
     },
   };
-}
-
-/** The result of compiled code, with errors of graphql-js. Those of compiled code know a line and a column, and no document. */
-function located(result: ExecutionResult, { loc }: DocumentNode): ExecutionResult {
-  if (!result.errors || !loc) return result;
-  const { source } = loc;
-  const errors = result.errors.map(
-    ({ message, locations = [], path = null, originalError = null }) =>
-      new GraphQLError(message, {
-        ...{ source, path, originalError },
-        positions: locations.map(({ line, column }) => startOf(line, source.body) + column - 1),
-      }),
-  );
-  return { ...result, errors };
-}
-
-/** Where a line starts in a text. Lines are counted from 1. */
-function startOf(line: number, text: string): number {
-  const before = [...text.matchAll(/\r\n|[\n\r]/g)][line - 2];
-  return before ? before.index + before[0].length : 0;
 }
 
 /** The scope that the mutation of a valid document needs: its fields of `Mutation` say it. */
@@ -181,15 +179,15 @@ export const countVariants = (document: DocumentNode): number =>
 /** An operation for certain values of its conditions. */
 interface Variant {
   readonly document: DocumentNode;
-  /** Whether it has to be compiled before its next run. */
-  isToCompile: boolean;
-  query?: CompiledQuery['query'] | undefined;
+  /** Whether it may still be compiled. */
+  mayCompile: boolean;
+  compiled?: CompiledOperation | undefined;
 }
 
 /**
  * Returns a function that finds the variant of an operation for given variables. Each combination of values of the conditions has a
- * variant without directives, for two reasons: graphql-jit stores conditions on nodes that several fields share, and the reads of a
- * node are planned once.
+ * variant without directives, for two reasons: the reads of a node are planned once, and a compiler may store conditions on nodes that
+ * several fields share.
  * @param document has no other operation.
  */
 function createVariants(
@@ -199,7 +197,6 @@ function createVariants(
 ): (variables: Values) => Variant {
   const conditions = conditionVariablesIn(document);
   const withDefault = variableDefinitions.filter(({ defaultValue }) => defaultValue);
-  const isCompilable = mayCompile && compilesRightly(document);
   const variants = new Map<string, Variant>();
 
   return (variables) => {
@@ -209,7 +206,7 @@ function createVariants(
       const isCondition = nulls.some(({ variable }) => conditions.includes(variable.name.value));
       return {
         document: executableDocument(document, isCondition ? undefined : variables),
-        isToCompile: false,
+        mayCompile: false,
       };
     }
     const key = conditions.map((name) => Number(variables[name])).join('');
@@ -218,39 +215,11 @@ function createVariants(
     const isStored = variants.size < maxVariants;
     const variant = {
       document: executableDocument(document, variables),
-      isToCompile: isCompilable && isStored,
+      mayCompile: mayCompile && isStored,
     };
     if (isStored) variants.set(key, variant);
     return variant;
   };
-}
-
-/** The compiled code of a variant; undefined where graphql-js has to execute it. */
-function compile(schema: GraphQLSchema, variant: Variant): CompiledQuery['query'] | undefined {
-  if (variant.isToCompile) {
-    variant.isToCompile = false;
-    const forCompiler = compilerSchemaOf(schema);
-    const compiled = compileQuery(forCompiler.schema, variant.document, undefined, forCompiler.options);
-    if (isCompiledQuery(compiled)) variant.query = compiled.query;
-  }
-  return variant.query;
-}
-
-/**
- * Whether to compile a document. Compiled code differs from graphql-js for names that every object inherits, such as `__proto__`,
- * and for arguments of the introspection. Mutations are too rare to be worth it.
- */
-function compilesRightly(document: DocumentNode): boolean {
-  let isRight = true;
-  visit(document, {
-    OperationDefinition({ operation }) {
-      isRight &&= operation === OperationTypeNode.QUERY;
-    },
-    Name({ value }) {
-      isRight &&= !(value in Object.prototype || value === '__schema' || value === '__type');
-    },
-  });
-  return isRight;
 }
 
 /**
@@ -307,7 +276,7 @@ export type Values = Readonly<Record<string, unknown>>;
 
 /**
  * Copies a valid document for coerced values of its variables. These include the defaults of variables that were not sent. Every node
- * is a copy, since graphql-jit modifies nodes.
+ * is a copy, since a compiler may modify nodes.
  * @param conditions the values of variables in `@skip` and `@include`: the copy has neither these directives nor what they
  * exclude. Without them, the directives stay.
  */

@@ -1,0 +1,28 @@
+/** Filters join each linked record once, where all conditions have to be met. */
+
+import { expect, it } from 'vitest';
+import { currentViewer } from '../../../src/database/models.ts';
+import { countJoins, countStatement } from '../../../src/database/reader/statement.ts';
+import { readFilter } from '../../../src/schema/filter.ts';
+import '../../../src/schema/schema.ts';
+
+const withName = (name: string) => ({ template: { name: { eq: name } } });
+const active = { template: { isActive: { eq: true } } };
+
+it.each<[name: string, where: object, joins: number]>([
+  ['one for a link, and one for the library that a template is in', withName('a'), 2],
+  [
+    'no more for equal links under and',
+    { and: [withName('a'), { and: [withName('b'), active] }, active] },
+    3,
+  ],
+  ['no more for a link beside and', { ...withName('a'), and: [withName('b')] }, 2],
+  ['no more for an or with one item, which is an and', { and: [withName('a'), { or: [withName('b')] }] }, 2],
+  ['one for each link under or', { or: [withName('a'), withName('b')] }, 4],
+  ['no more for equal conditions', { and: [{ not: withName('a') }, { not: withName('a') }] }, 2],
+  ['one for each link under not', { and: [{ not: withName('a') }, { not: withName('b') }] }, 4],
+])('a filter makes as many joins as its links need: %s', (_, where, joins) => {
+  const condition = readFilter('DttSession', { ...where }, currentViewer) ?? {};
+  expect(countJoins('DttSession', condition)).toBe(joins);
+  expect(countStatement('DttSession', condition).text.split('EXISTS')).toHaveLength(joins + 1);
+});
