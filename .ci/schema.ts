@@ -1,12 +1,21 @@
 /**
- * Names the changes of schema.graphql that break its clients: `npm run check:schema` since the main line was left, or
- * since the commit before when this is it, `npm run check:schema -- <commit>` since that commit. A commit allows one by
- * a line of its message: `Breaking-Change: ` and what was printed.
+ * Names the changes of schema.graphql that break its clients: `npm run check:schema` against the merge base with main, on main
+ * against the parent commit, `npm run check:schema -- <commit>` against that commit. It keeps docs/stability.md: what is deprecated
+ * may go on the day that its reason names. A commit allows any other change by a line of its message, `Breaking-Change: ` and what
+ * was printed, as long as there is no release of the same major version.
  */
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { buildSchema, findBreakingChanges, findDangerousChanges } from 'graphql';
+import {
+  buildASTSchema,
+  type ConstDirectiveNode,
+  findBreakingChanges,
+  findDangerousChanges,
+  parse,
+  print,
+  visit,
+} from 'graphql';
 
 const file = 'schema.graphql';
 
@@ -31,11 +40,33 @@ if (before === undefined) {
   process.exit(process.argv[2] ? 2 : 0);
 }
 
-const old = buildSchema(before);
-const now = buildSchema(readFileSync(file, 'utf8'));
-const allowed = git('log', `${since}..HEAD`, '--format=%(trailers:key=Breaking-Change,valueonly)')?.split(
-  '\n',
-);
+/** The day on which what a node defines may go, as its reason names it; undefined for what is not deprecated. */
+function endOf(directives: readonly ConstDirectiveNode[] | undefined): string | undefined {
+  const deprecated = directives?.find(({ name }) => name.value === 'deprecated');
+  return deprecated && (/\d{4}-\d\d-\d\d/.exec(print(deprecated))?.[0] ?? 'never');
+}
+
+const today = new Date().toISOString().slice(0, 10);
+const kept = visit(parse(before), {
+  enter: (node) => ('directives' in node && (endOf(node.directives) ?? 'never') <= today ? null : undefined),
+});
+const current = parse(readFileSync(file, 'utf8'));
+const endless: string[] = [];
+visit(current, {
+  enter(node) {
+    if ('name' in node && 'directives' in node && endOf(node.directives) === 'never')
+      endless.push(`${node.name?.value} is deprecated without a day on which it may go.`);
+  },
+});
+
+const old = buildASTSchema(kept);
+const now = buildASTSchema(current);
+const release = git('describe', '--tags', '--abbrev=0', '--match', 'v*', since);
+const major = (version: string) => version.replace(/^v/, '').split('.')[0];
+const isPromised =
+  release !== undefined && major(release) === major(JSON.parse(readFileSync('package.json', 'utf8')).version);
+const trailers = git('log', `${since}..HEAD`, '--format=%(trailers:key=Breaking-Change,valueonly)');
+const allowed = isPromised ? [] : trailers?.split('\n');
 const breaking = findBreakingChanges(old, now).map(({ description }) => ({
   description,
   isAllowed: allowed?.includes(description),
@@ -46,8 +77,9 @@ for (const { description, isAllowed } of breaking)
   process.stdout.write(`  ${isAllowed ? 'breaking, allowed' : 'breaking'}: ${description}\n`);
 for (const { description } of findDangerousChanges(old, now))
   process.stdout.write(`  for clients to know: ${description}\n`);
+for (const problem of endless) process.stdout.write(`  ${problem}\n`);
 const refused = breaking.filter(({ isAllowed }) => !isAllowed);
 process.stdout.write(
   `${refused.length === 0 ? 'No' : refused.length} breaking changes that no commit allows.\n`,
 );
-process.exitCode = refused.length === 0 ? 0 : 1;
+process.exitCode = refused.length + endless.length === 0 ? 0 : 1;

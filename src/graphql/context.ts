@@ -1,5 +1,6 @@
 /** What a request brings along to Yoga, and what its plugins find out about the operation. */
 
+import type { OperationTypeNode } from 'graphql';
 import type { Plugin, YogaInitialContext } from 'graphql-yoga';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -23,6 +24,8 @@ interface Progress {
   variables?: Values;
   /** The code of the first error of the result. */
   errorCode?: string | undefined;
+  /** Ends the subscription. Called by the gateway once nothing more is sent. */
+  end?: () => void;
 }
 
 /** The part of Yoga's context that comes with a request. */
@@ -35,12 +38,10 @@ export interface RequestContext {
   readonly given: unknown;
   /** Shared by all copies of the context. */
   readonly progress: Progress;
-  /** Aborted by the gateway once nothing more is sent. */
-  readonly ended: AbortController;
-  /** Aborted by a subscription whose stream has to break off, so that its client comes back. */
-  readonly broken: AbortController;
-  /** Whether it is an execution for a subscription, after a change. */
-  readonly isLive?: true;
+  /** Aborted if the stream has to break off, so that its client comes back. For streams that Yoga makes. */
+  readonly broken?: AbortController;
+  /** The type of the operation that was sent, if it may be run. */
+  readonly expected?: OperationTypeNode | undefined;
 }
 
 /** The context of plugins and resolvers. A resolver of an anonymous client has no viewer, and reads nothing but the schema. */

@@ -35,7 +35,7 @@ export function requestFor(exchange: Exchange, { whole, stream }: Accepted): Req
 /** The gateway's response for one of Yoga. A stream of results is not read here. */
 export async function received(
   response: Response,
-  { ended, broken }: RequestContext,
+  { progress, broken }: RequestContext & { readonly broken: AbortController },
 ): Promise<HttpResponse | StreamedResponse> {
   const { status, headers: given } = response;
   const headers = Object.fromEntries([...given].filter(isPassedOn).map(named));
@@ -47,7 +47,7 @@ export async function received(
       // The types of the DOM and of Node differ for the same class.
       stream: response.body as ReadableStream<Uint8Array>,
       signal: broken.signal,
-      ended: () => ended.abort(),
+      ended: () => progress.end?.(),
     };
   const body = Buffer.from(await response.arrayBuffer());
   const own = { 'Content-Length': body.length, 'Cache-Control': 'no-store', Vary: vary };

@@ -15,18 +15,18 @@ import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
+import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
 import type { Batch, Computed, OtherWork, Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
+import { createExplorer } from '../pages/explorer.ts';
 import type { Context } from '../schema/context.ts';
 import { readBatch } from './batches.ts';
 import type { CheckedOperation, RequestContext } from './context.ts';
 import { createDocuments } from './documents.ts';
-import { createExplorer } from './explorer.ts';
 import { received as receivedFrom, requestFor } from './fetch.ts';
-import { createKeyedQueue } from './keyedQueue.ts';
 import {
   type Accepted,
   acceptedBy,
@@ -37,7 +37,6 @@ import {
   textOf,
   unreadableRequest,
   vary,
-  type WholeType,
 } from './overHttp.ts';
 import { createPersistedOperations } from './persisted.ts';
 import { openPersistedFile } from './persistedFile.ts';
@@ -138,9 +137,8 @@ function createTasks(options: GraphqlOptions) {
     ...options,
     ...{ documents, persisted, others, schema: documents.schema },
     live: { ...options, ...changes },
-    createLiveContext: changes.createContext,
   });
-  const run = createRun(yoga, others);
+  const run = createRun(yoga, others, options.createContext);
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
 
   /**
@@ -162,12 +160,12 @@ function createTasks(options: GraphqlOptions) {
   function workOf(received: Received, given: Given): Work {
     const { viewer, accepted } = received;
     const params = paramsOf(given);
-    const found = viewer ? resolve(params, viewer) : undefined;
-    const operation = found && 'operation' in found ? found.operation : undefined;
-    const type = operation?.type;
-    const respond = () => run(received, given, params, type);
+    const resolved = viewer ? resolve(params, viewer) : undefined;
+    const found = resolved && 'operation' in resolved ? resolved : undefined;
+    const type = found?.operation.type;
+    const respond = () => run(received, given, params, found);
     const variables = isRecord(params) ? params.variables : undefined;
-    if (type !== OperationTypeNode.QUERY || !accepted.whole || operation?.readsTokens(variables))
+    if (type !== OperationTypeNode.QUERY || !accepted.whole || found?.operation.readsTokens(variables))
       return other(respond, type === OperationTypeNode.MUTATION);
     const mayCache = isRecord(params) && !persisted.registers(params);
     return { kind: 'query', run: async () => computed(received, await respond(), mayCache) };
@@ -243,62 +241,79 @@ function computed(
   };
 }
 
-/** The result of an operation, or the error of a plugin that rejects its parameters. */
-async function resultOf(run: () => ReturnType<Yoga['getResultForParams']>) {
-  try {
-    return (await run()) ?? {};
-  } catch (error) {
-    return { errors: [clientErrorOf(error)] };
-  }
-}
+/** The parameters of a request. */
+const names = ['query', 'documentId', 'operationName', 'variables', 'extensions'];
+
+/** Whether nothing is wrong with the parameters of a request whose operation was found. Otherwise Yoga says what. */
+const areUsual = (params: unknown): params is GraphQLParams =>
+  isRecord(params) &&
+  typeof (params.operationName ?? '') === 'string' &&
+  isRecord(params.variables ?? {}) &&
+  isRecord(params.extensions ?? {}) &&
+  Object.keys(params).every((name) => names.includes(name));
 
 // Yoga's own plugins read nothing else of the request of an operation.
 const post = { method: 'POST' } as Request;
 
 /** Makes a function that has Yoga run a request. */
-function createRun(yoga: Yoga, others: readonly Plugin[]) {
+function createRun(yoga: Yoga, others: readonly Plugin[], createContext: GraphqlOptions['createContext']) {
   // Such a plugin waits for requests and responses of HTTP, which the thin path does not have, or may add one that does.
   const isThinPathOpen = !others.some(
     (each) =>
       each.onRequest || each.onRequestParse || each.onResultProcess || each.onResponse || each.onPluginInit,
   );
 
-  async function runThin(context: RequestContext, type: WholeType) {
-    // It takes as long to make as the rest of the thin path.
-    const { exchange, accepted, given } = context;
-    const request = others.length > 0 ? requestFor(exchange, accepted) : post;
-    const result = await resultOf(() => {
+  /** Has Yoga execute an operation that was found. Its steps for parameters and results do nothing without other plugins. */
+  function execute(context: RequestContext, text: string, params: GraphQLParams) {
+    const contextValue = Object.assign(context, { params });
+    const { schema, parse, validate, execute } = yoga.getEnveloped(contextValue);
+    const document = parse(text);
+    // Throws the errors of our plugins. The document itself is valid.
+    validate(schema, document);
+    return execute({ schema, document, contextValue });
+  }
+
+  /** The result of an operation, or the errors of plugins that reject it. */
+  async function resultFor(
+    context: RequestContext,
+    found: CheckedOperation | undefined,
+  ): Promise<ExecutionResult | AsyncIterable<ExecutionResult>> {
+    const { exchange, accepted, given, expected } = context;
+    try {
       if (given instanceof GraphQLError) throw given;
-      // Plugins check them.
-      return yoga.getResultForParams({ params: given as GraphQLParams, request }, context);
-    });
-    if (isAsyncIterable(result)) return streamOf(result, context);
-    noteErrors(result, context);
-    return responseOf(result, type);
+      if (found && expected !== OperationTypeNode.SUBSCRIPTION && others.length === 0 && areUsual(given))
+        return await execute(context, found.document.text, given);
+      // It takes as long to make as the rest of the thin path.
+      const request = others.length > 0 ? requestFor(exchange, accepted) : post;
+      // Plugins check the parameters.
+      return (await yoga.getResultForParams({ params: given as GraphQLParams, request }, context)) ?? {};
+    } catch (error) {
+      const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
+      return { errors: errors.map(clientErrorOf) };
+    }
   }
 
   return async (
-    received: Received,
+    { exchange, viewer, accepted }: Received,
     given: Given,
     params: unknown,
-    type: OperationTypeNode | undefined,
+    found: CheckedOperation | undefined,
   ): Promise<HttpResponse | StreamedResponse> => {
-    const { exchange, accepted } = received;
-    const context: RequestContext = {
-      ...received,
-      given: params,
-      progress: {},
-      ended: new AbortController(),
-      broken: new AbortController(),
-    };
+    const expected = found?.operation.type;
+    const own = { exchange, viewer, accepted, given: params, expected, progress: {} };
+    const context: RequestContext = viewer ? { ...createContext(viewer), ...own } : own;
     const isMessage = 'content' in given;
-    const isThin = isMessage || ('body' in given && isThinPathOpen);
-    const { whole } = accepted;
+    const isThin = 'body' in given && isThinPathOpen && expected !== OperationTypeNode.SUBSCRIPTION;
     // Only the thin path takes what a WebSocket or a tool has sent.
-    if (isThin && whole && (isMessage || type !== OperationTypeNode.SUBSCRIPTION))
-      return noted(await runThin(context, whole), context);
+    if ((isMessage || isThin) && accepted.whole) {
+      const result = await resultFor(context, found);
+      if (isAsyncIterable(result)) return streamOf(result, context);
+      noteErrors(result, context);
+      return noted(responseOf(result, accepted.whole), context);
+    }
+    const streamed = { ...context, broken: new AbortController() };
     const request = requestFor(exchange, accepted);
-    return noted(await receivedFrom(await yoga.fetch(request, context), context), context);
+    return noted(await receivedFrom(await yoga.fetch(request, streamed), streamed), streamed);
   };
 }
 
@@ -309,11 +324,14 @@ const noted = <Response extends HttpResponse | StreamedResponse>(
 ): Response => ({ ...response, operation: operation?.label, errorCode });
 
 /** Each result as a piece of a stream, for a WebSocket, which has heartbeats and an end of its own. */
-const streamOf = (results: AsyncIterable<ExecutionResult>, { ended }: RequestContext): StreamedResponse => ({
+const streamOf = (
+  results: AsyncIterable<ExecutionResult>,
+  { progress }: RequestContext,
+): StreamedResponse => ({
   status: 200,
   headers: {},
   stream: ReadableStream.from(textsOf(results)),
-  ended: () => ended.abort(),
+  ended: () => progress.end?.(),
 });
 
 async function* textsOf(results: AsyncIterable<ExecutionResult>) {

@@ -8,7 +8,13 @@ import { GraphQLError } from 'graphql';
 import { type FetchAPI, processRegularResult } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import { problemOf } from '../auth/viewer.ts';
-import { challengeFor, type ErrorCode, unauthenticated, unauthorizedMessage } from '../errors.ts';
+import {
+  challengeFor,
+  type ErrorCode,
+  type ExecutionError,
+  unauthenticated,
+  unauthorizedMessage,
+} from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { acceptedOf } from '../http/request.ts';
@@ -73,6 +79,20 @@ const written = (result: ExecutionResult, type: WholeType) =>
 /** The JSON of a result, as Yoga writes it. */
 export const textOf = (result: ExecutionResult): string => written(result, jsonType).text;
 
+/** Gives a result its text, which need not be made again. */
+export const withText = (result: ExecutionResult, text: string): ExecutionResult =>
+  Object.defineProperty(result, 'stringify', { value: () => text });
+
+/** The code of the first error of a result; undefined without errors. Errors of other plugins may have none. */
+export function errorCodeOf({ errors: [first] = [] }: Errors): string | undefined {
+  return first && String(first.extensions?.code ?? 'INTERNAL_SERVER_ERROR');
+}
+
+/** What a result may have of errors, also one of other plugins. */
+export interface Errors {
+  readonly errors?: readonly ExecutionError[] | undefined;
+}
+
 /** The response that has the result as JSON, as Yoga writes it. */
 export function responseOf(result: ExecutionResult, type: WholeType): HttpResponse {
   const { text, init } = written(result, type);
@@ -81,8 +101,7 @@ export function responseOf(result: ExecutionResult, type: WholeType): HttpRespon
     Vary: vary,
     ...init.headers,
   });
-  const [first] = result.errors ?? [];
-  return { ...response, ...(first && { errorCode: String(first.extensions?.code) }) };
+  return result.errors ? { ...response, errorCode: errorCodeOf(result) } : response;
 }
 
 export const jsonType = 'application/json';

@@ -5,27 +5,20 @@
 
 import type { GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
-import type { Viewer } from '../auth/viewer.ts';
 import { clientErrorOf } from '../errors.ts';
-import type { Context } from '../schema/context.ts';
 import type { RequestContext } from './context.ts';
 import { type PluginOptions, plugins } from './plugins/plugins.ts';
 import { OperationFailed } from './transports/endings.ts';
 
 export interface YogaOptions extends PluginOptions {
   readonly schema: GraphQLSchema;
-  createContext(viewer: Viewer): Context;
-  /** Makes the contexts of executions for subscriptions. */
-  createLiveContext(viewer: Viewer): Context;
 }
 
 export type Yoga = ReturnType<typeof startYoga>;
 
-export function startYoga({ schema, createContext, createLiveContext, ...options }: YogaOptions) {
-  return createYoga<RequestContext, Context | object>({
+export function startYoga({ schema, ...options }: YogaOptions) {
+  return createYoga<RequestContext>({
     schema,
-    context: ({ viewer, isLive }) =>
-      viewer ? (isLive ? createLiveContext(viewer) : createContext(viewer)) : {},
     plugins: plugins(options),
     maskedErrors: {
       maskError: (error) => (error instanceof OperationFailed ? error : clientErrorOf(error)),

@@ -34,7 +34,7 @@ import type {
 import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
-import { descriptionOfUnknown, isNullOnlyWithError } from '../schema/fields.ts';
+import { isNullIfUnknown, isNullOnlyWithError } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { fragmentsOf } from '../schema/operation.ts';
 import { schema } from '../schema/schema.ts';
@@ -434,9 +434,7 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
  */
 function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
   const hasValue =
-    isNullOnlyWithError(field) ||
-    isOptional(node) ||
-    (descriptionOfUnknown(field) !== undefined && !scope.mayBeUnknown);
+    isNullOnlyWithError(field) || isOptional(node) || (isNullIfUnknown(field) && !scope.mayBeUnknown);
   return (hasValue ? presentSchemaOf : schemaOf)(field.type, node, scope);
 }
 
@@ -501,7 +499,7 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   const inner = getNamedType(field.type);
   if (isSpread(part) && part.selectionSet && isObjectType(inner))
     return propertiesOf(part.selectionSet, inner, scope);
-  const { values, description = descriptionOfUnknown(field) ?? field.description } =
+  const { values, description = field.description } =
     overrides[`${type.name}.${field.name}`] ?? overrides[field.name] ?? {};
   const schema = {
     ...schemaOfField(field, part, scope),

@@ -2,7 +2,7 @@
 
 interface Override {
   readonly description?: string;
-  /** The only values of a text, in the gateway's own database. */
+  /** The only values of a text, in the gateway's own database: a trigger rejects others. */
   readonly values?: readonly string[];
 }
 
@@ -10,9 +10,6 @@ interface Override {
 export const overrides: Readonly<Record<string, Override>> = {
   databaseId: { description: 'Integer id, unique among the records of its kind.' },
   ActivateTemplatePayload: { description: 'The template that is active now.' },
-  'ActivateTemplatePayload.scheduleTypeChanged': {
-    description: 'Whether the schedule type was `auto` or `weekly` and is now `single`.',
-  },
   User: { description: 'You, with your profile.' },
   DttTemplate: {
     description: 'A training program (DTT template, also called DTT settings), of your own or imported.',
@@ -20,7 +17,6 @@ export const overrides: Readonly<Record<string, Override>> = {
   'DttTemplate.ownerId': {
     description: 'Integer id of the user whom it belongs to. Of an imported template, that is another user.',
   },
-  'DttTemplate.isActive': { description: 'Whether it is your active template. At most one is.' },
   TrainerSegment: {
     description: 'The result of one segment of a training session. What was not measured is left out.',
   },

@@ -137,7 +137,7 @@ function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
       data.data = isRecord(inner) ? { ...inner, ...others } : null;
     }
     // A page has at least one entry.
-    if (data && isPage) data.data = { data: [data.data].slice(Number(variables.offset)) };
+    if (data?.data && isPage) data.data = { data: [data.data].slice(Number(variables.offset)) };
     return result;
   };
   return { run, scope: operation.scope };

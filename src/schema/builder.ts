@@ -64,7 +64,7 @@ export const builderOptions = {
     lastArgOptions: {
       description: `How many records, from the end of the list, in place of \`first\`. ${sizes}`,
     },
-    afterArgOptions: { description: 'Only records behind this cursor.' },
+    afterArgOptions: { description: 'Only records after this cursor.' },
     beforeArgOptions: { description: 'Only records before this cursor.' },
     nodeTypeOptions: { description: 'A record with an id that is unique across all types.' },
     idFieldOptions: { description: 'Global id: unique across all types, for caches and for `node(id:)`.' },
@@ -81,10 +81,10 @@ export const builder = new SchemaBuilder<BuilderTypes>(builderOptions);
 
 builder.scalarType('DateTime', {
   description:
-    'An instant as ISO 8601: in UTC with milliseconds, such as `2026-02-17T12:00:00.000Z`. One before the year 1 or behind ' +
-    'the year 9999, or that never comes, is the first or the last instant of these. As input it may have any ' +
-    'offset from UTC, and must have one; what is finer than a millisecond is cut off before anything is compared.',
-  specifiedByURL: 'https://scalars.graphql.org/andimarek/date-time.html',
+    'An instant in the format of RFC 3339: in responses always in UTC with three digits of a second, such as ' +
+    '`2026-02-17T12:00:00.000Z`. One before the year 1 or after the year 9999, or that never comes, is the first or the last ' +
+    'instant of these. Input may have any offset from UTC, and must have one. It may leave out the seconds; what is finer than a ' +
+    'millisecond is cut off before anything is compared, and leap seconds are rejected.',
   serialize: isoTime,
   parseValue: (value) => readInstant(value),
   parseLiteral: (node, variables) => readInstant(valueFromASTUntyped(node, variables), node),
@@ -110,7 +110,7 @@ function readInstant(value: unknown, node?: ValueNode): Date {
 
 builder.queryType({
   description:
-    'What can be read. Everything belongs to the viewer. Every field is nullable, so that one that fails does not remove the others.',
+    'What can be read. Everything belongs to you. Every field is nullable, so that one that fails does not remove the others.',
 });
 builder.mutationType({
   description: 'What can be changed. A field that fails is null, and the others are carried out.',

@@ -17,7 +17,14 @@ import {
 } from '../database/models.ts';
 import { builder } from './builder.ts';
 import { type Context, placeOf } from './context.ts';
-import { type FilterableType, filterRef, type ListArguments, orderRef, readListArguments } from './filter.ts';
+import {
+  bounds,
+  type FilterableType,
+  filterRef,
+  type ListArguments,
+  orderRef,
+  readListArguments,
+} from './filter.ts';
 import { checkDatabaseId } from './globalId.ts';
 import { type Connection, defaultOrder, orderBy, pageSize, planPage } from './loading/pagination.ts';
 import {
@@ -58,8 +65,7 @@ const listArguments = (listed: FilterableType) =>
     where: t.field({ type: filterRef(listed), description: 'Only records that meet these conditions.' }),
     orderBy: t.field({
       type: [orderRef(listed)],
-      description:
-        'The order, instead of the default one. A cursor is only valid with the same order and conditions.',
+      description: `The order, instead of the default one: at most ${bounds.keys} fields, each once. A cursor is only valid with the same order and conditions.`,
     }),
   }));
 
@@ -80,22 +86,15 @@ export const orNull = (description: string) => ({ nullable: true, description })
  * Options of a field that may be null only for an account that lives elsewhere, where null means that the value is not known. In any
  * other database a trigger rejects null (`has_values` in the migration), so a REST response, which is never made from such rows, has a
  * value there.
- * @param description without a word about null, as the REST interface shows it.
+ * @param description without a word about null: that of the schema has it for all of these fields.
  */
 export const nullIfUnknown = (description: string) =>
-  ({
-    nullable: true,
-    description: `${description} Null where it is not known.`,
-    extensions: { nullIfUnknown: { description } },
-  }) as const;
+  ({ nullable: true, description, extensions: { nullIfUnknown: true } }) as const;
 
-/** The description of a field with these options; undefined for any other field. */
-export function descriptionOfUnknown({
+/** Whether a field has these options. */
+export const isNullIfUnknown = ({
   extensions,
-}: Pick<GraphQLField<unknown, unknown>, 'extensions'>): string | undefined {
-  // Only `nullIfUnknown` writes this extension.
-  return (extensions.nullIfUnknown as { description: string } | undefined)?.description;
-}
+}: Pick<GraphQLField<unknown, unknown>, 'extensions'>): boolean => extensions.nullIfUnknown === true;
 
 /** A field that shows a column. It is nullable if the column is. */
 interface ColumnField {

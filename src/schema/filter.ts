@@ -174,11 +174,11 @@ export interface FilterInput {
 
 /** Limits of one filter and of one order. */
 export const bounds = {
-  /** Conditions of a filter: each comparison, each link, and each item of `and`, `or` and `not` counts. */
+  /** Conditions of a filter, by `countedAs`. */
   conditions: 50,
   /** Tables that a filter joins. PostgreSQL compares the orders of all joins to plan a statement: 48 of them took it 1 to 3 s. */
   joins: 12,
-  /** Levels of nested `and`, `or`, `not` and links. */
+  /** Levels of nested `and`, `or`, `not` and links, of which the whole filter is the first. */
   depth: 5,
   /** Items of one `in` list. */
   items: 100,
@@ -188,6 +188,8 @@ export const bounds = {
   keys: 3,
 } as const;
 
+/** What counts as a condition. A link without conditions counts as well, since it is a part of the statement too. */
+const countedAs = 'each comparison, each link, each `not`, and each item of `and` and `or` counts as one';
 /**
  * What a list costs in the complexity of an operation: one in its default order is read from an index, and any other may have to scan
  * and sort all rows of the viewer. A scan of a few thousand rows takes as long as this many fields of a response.
@@ -349,10 +351,9 @@ function weightOfComparison(operator: string, value: unknown): number {
   return weights.comparison + (operator === 'in' ? weights.item * [value].flat().length : 0);
 }
 
-/** Counts conditions. A link without conditions counts as well, since it is a part of the statement too. */
 function count(conditions: number, reading: Reading): void {
   reading.conditions += conditions;
-  if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions`);
+  if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions: ${countedAs}`);
 }
 
 /** Compares the value of the first column that is not null. */
@@ -449,8 +450,9 @@ export function addFilters(): void {
   for (const type of filterableTypes) {
     filterRef(type).implement({
       description:
-        `Conditions on a ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
-        `comparison but \`isNull\`. At most ${bounds.conditions} conditions, ${bounds.depth} levels deep.`,
+        `Conditions on records of the type ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
+        `comparison but \`isNull\`. At most ${bounds.conditions} conditions: ${countedAs}. At most ${bounds.depth} levels deep, of which the whole ` +
+        `filter is the first. At most ${bounds.joins} joins: one for each link, and one more for a link to a template.`,
       fields: (t) => ({
         ...Object.fromEntries(
           filterFields(type).map((field) => [
@@ -513,7 +515,7 @@ function createComparisons(key: string, name: string, { isNullable }: FilterFiel
   // Pothos knows scalars by their names.
   const of = name as 'String';
   return builder.inputType(key, {
-    description: `Comparisons of a ${name}. All that are given have to be met.`,
+    description: `Comparisons of ${name} values. All that are given have to be met.`,
     fields: (t) => ({
       eq: t.field({ type: of, description: 'Equal to this.' }),
       ...(name !== 'Boolean' && {
@@ -536,10 +538,10 @@ function createComparisons(key: string, name: string, { isNullable }: FilterFiel
       }),
       ...(name === 'String' && {
         contains: t.string({
-          description: 'Contains this text, ignoring case. There are no wildcards.',
+          description: `Contains this text, ignoring case. There are no wildcards. At most ${bounds.pattern} characters.`,
         }),
         startsWith: t.string({
-          description: 'Begins with this text, ignoring case. There are no wildcards.',
+          description: `Begins with this text, ignoring case. There are no wildcards. At most ${bounds.pattern} characters.`,
         }),
       }),
       ...(isNullable && {

@@ -38,16 +38,21 @@ const subscription = new GraphQLObjectType({
 export const schema = new GraphQLSchema({
   ...built,
   subscription,
-  description: `The viewer's training and lock devices, programs and sessions: all that belongs to the user whose token comes with the
-request, and nothing of anybody else's. Start at \`viewer\`, or at the lists of \`Query\`.
+  description: `Your training and lock devices, programs and sessions, and nothing of anybody else's. You are the \`viewer\`: the user
+whose token comes with the request. Start there, or at the lists of \`Query\`.
 
-- \`id\` is a global id, for caches and for \`node(id:)\`. \`databaseId\` is the integer of the REST interface, and what
-  arguments take.
+- \`id\` is a global id, for caches and for \`node(id:)\`. \`databaseId\` is the integer of the REST interface. Queries for one
+  record take the integer, and arguments of mutations take either.
 - Lists are connections: 50 records a page unless told otherwise, and at most 100. Devices come in the order of their last
   visit, everything else newest first, unless \`orderBy\` says otherwise; \`where\` leaves out what is not wanted.
 - A record that is missing, or somebody else's, is null. A field that can fail by itself is nullable as well, so that an
   error erases it and nothing beside it; what was read together with its record is non-null.
+- A gateway may stand in front of another service, and know only what that sends. There, a nullable field whose description says nothing
+  about null is null where its value is not known.
 - Every error has \`extensions.code\`, and one about an argument names it in \`extensions.argument\`.
+- A set of values that the service closes is an enum with \`UNKNOWN\`, for what it may add one day, beside a field \`raw…\` with
+  the text as it came. A set that the service leaves open is text. The other enums are the gateway's own.
+- What is \`@deprecated\` works as before until the day that its reason names. New fields, and new values of enums, may come at any time.
 - Units are in the names of the fields. A field without one has none, or one that is not known.`,
 });
 

@@ -14,7 +14,6 @@ import { createTurns } from '../database/turns.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
 import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
-import { loadPlugins } from '../graphql/otherPlugins.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
@@ -22,6 +21,7 @@ import { release } from '../version.ts';
 import { feedOptions, findAccountsElsewhere, loadSchema, openExtensions, owners } from './hooks.ts';
 import { cacheMaxAge } from './options.ts';
 import { createGatewayServer } from './server.ts';
+import { loadPlugins } from './yogaPlugins.ts';
 
 export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 

@@ -32,6 +32,8 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   process.on('SIGINT', stop).on('SIGTERM', stop);
   // Without a terminal, SIGHUP asks a program to read its files again, which the gateway does by itself.
   if (!process.stdin.isTTY) process.on('SIGHUP', () => {});
+  // Programs that rotate logs send it. Node would open its inspector, which runs any code of a local user's.
+  process.on('SIGUSR1', () => {});
   const opening = open(config, stopping.signal);
   // With several workers, some serve already while others start: each is told to stop, and waited for.
   if (!startsWorkers(config)) stopped.then(() => endUnlessOpened(opening, config));

@@ -22,13 +22,13 @@ export async function standardError(): Promise<DestinationStream> {
   return standard;
 }
 
-/** In characters. Writes of at most this many bytes to a pipe are not mixed with those of other processes (`PIPE_BUF`). */
+/** In bytes. Writes of at most this many to a pipe are not mixed with those of other processes (`PIPE_BUF`). */
 const blockSize = 4_096;
 
 /** How long, in milliseconds, a line may wait for its block to be filled. */
 const flushDelay = 100;
 
-/** How many characters may wait for a slow reader or a full disk. Further lines are dropped. */
+/** How many bytes may wait for a slow reader or a full disk. Further lines are dropped. */
 const mostWaiting = 1024 * 1024;
 
 /** Lines are written in blocks: a write for each would cost a cached response more than a tenth of its processor time. */

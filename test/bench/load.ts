@@ -3,10 +3,10 @@
  * each with the measurement.
  */
 
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
+import { serveJobs, type Worker, workerOf } from './processes.ts';
 import { type BenchRequest, type Endpoint, pickSubject, requestOf, seeded, workloads } from './workloads.ts';
 
 interface Job {
@@ -33,28 +33,11 @@ export interface Measurement {
   readonly p99: number;
 }
 
-export interface LoadGenerator {
-  /** @throws if a response was not as expected. */
-  run(job: Job): Promise<Measurement>;
-  stop(): Promise<void>;
-}
+/** A job fails if a response was not as expected. */
+export type LoadGenerator = Worker<Job, Measurement>;
 
-export function startLoadGenerator(): LoadGenerator {
-  const child: ChildProcess = fork(fileURLToPath(import.meta.url), { execArgv: [] });
-  return {
-    async run(job) {
-      child.send(job);
-      const [response] = (await once(child, 'message')) as [Measurement | { error: string }];
-      if ('error' in response) throw new Error(`${job.workload} at ${job.endpoint}: ${response.error}`);
-      return response;
-    },
-    async stop() {
-      const ended = once(child, 'exit');
-      child.disconnect();
-      await ended;
-    },
-  };
-}
+export const startLoadGenerator = (): LoadGenerator =>
+  workerOf(fork(fileURLToPath(import.meta.url), { execArgv: [] }));
 
 async function run(job: Job): Promise<Measurement> {
   const random = seeded(1);
@@ -87,7 +70,10 @@ async function run(job: Job): Promise<Measurement> {
     .filter(([code]) => !isExpected(code))
     .reduce((total, [, { count = 0 }]) => total + count, 0);
   const wrong = result.errors + result.timeouts + result.mismatches + unexpected;
-  if (wrong > 0) throw new Error(`${wrong} of ${latencies.length} responses were errors`);
+  if (wrong > 0)
+    throw new Error(
+      `${job.workload} at ${job.endpoint}: ${wrong} of ${latencies.length} responses were errors`,
+    );
   if (latencies.length < 2) throw new Error(`only ${latencies.length} responses in ${last - sent} ms`);
   latencies.sort((one, other) => one - other);
   const quantile = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
@@ -109,11 +95,4 @@ function makeRequests(job: Job, random: () => number): autocannon.Request[] {
   });
 }
 
-if (process.send && process.argv[1] === fileURLToPath(import.meta.url)) {
-  process.on('message', (job: Job) => {
-    run(job).then(
-      (measurement) => process.send?.(measurement),
-      (error: Error) => process.send?.({ error: error.message }),
-    );
-  });
-}
+serveJobs(import.meta.url, run);

@@ -4,11 +4,12 @@
  * (coordinated omission). It uses sockets directly, since it has to send more than the gateway can handle with one core.
  */
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { serveJobs, type Worker, workerOf } from './processes.ts';
 import type { BenchRequest } from './workloads.ts';
 
 /** A part of the load: requests that are sent in turn at a fixed rate, on separate connections. */
@@ -43,29 +44,13 @@ export interface StreamResult {
   readonly lateP99: number;
 }
 
-export interface OpenLoop {
-  run(job: OpenLoopJob): Promise<readonly StreamResult[]>;
-  stop(): Promise<void>;
-}
+export type OpenLoop = Worker<OpenLoopJob, readonly StreamResult[]>;
 
 /** @param prefix the command that pins the process to a core, or nothing. */
 export function startOpenLoop(prefix: readonly string[]): OpenLoop {
   const node = process.execPath;
   const [program = node, ...args] = [...prefix, node, fileURLToPath(import.meta.url)];
-  const child: ChildProcess = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  return {
-    async run(job) {
-      child.send(job);
-      const [result] = (await once(child, 'message')) as [readonly StreamResult[] | { error: string }];
-      if ('error' in result) throw new Error(result.error);
-      return result;
-    },
-    async stop() {
-      const ended = once(child, 'exit');
-      child.disconnect();
-      await ended;
-    },
-  };
+  return workerOf(spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }));
 }
 
 interface Samples {
@@ -218,11 +203,4 @@ function quantile(times: number[], share: number): number {
   return times.sort((one, other) => one - other)[Math.floor(times.length * share)] ?? 0;
 }
 
-if (process.send && process.argv[1] === fileURLToPath(import.meta.url)) {
-  process.on('message', (job: OpenLoopJob) => {
-    run(job).then(
-      (results) => process.send?.(results),
-      (error: Error) => process.send?.({ error: error.message }),
-    );
-  });
-}
+serveJobs(import.meta.url, run);

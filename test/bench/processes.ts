@@ -6,6 +6,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 export interface ServerProcess {
   /** Its URL, such as `http://127.0.0.1:4000`. */
@@ -135,4 +136,36 @@ export async function processorTime(pid: number): Promise<number | undefined> {
   // hundredths of a second (proc_pid_stat(5)).
   const fields = status.slice(status.lastIndexOf(')') + 2).split(' ');
   return status === '' ? undefined : (Number(fields[11]) + Number(fields[12])) * 10_000;
+}
+
+export interface Worker<Job, Result> {
+  /** @throws what the job has failed with. */
+  run(job: Job): Promise<Result>;
+  stop(): Promise<void>;
+}
+
+/** A process that serves jobs by `serveJobs`. */
+export const workerOf = <Job extends object, Result>(child: ChildProcess): Worker<Job, Result> => ({
+  async run(job) {
+    child.send(job);
+    const [{ result, error }] = (await once(child, 'message')) as [{ result: Result; error?: string }];
+    if (error !== undefined) throw new Error(error);
+    return result;
+  },
+  async stop() {
+    const ended = once(child, 'exit');
+    child.disconnect();
+    await ended;
+  },
+});
+
+/** Serves jobs if the process was started with this module. @param url the URL of the module. */
+export function serveJobs<Job, Result>(url: string, run: (job: Job) => Promise<Result>): void {
+  if (!process.send || process.argv[1] !== fileURLToPath(url)) return;
+  process.on('message', (job: Job) => {
+    run(job).then(
+      (result) => process.send?.({ result }),
+      (error: Error) => process.send?.({ error: error.message }),
+    );
+  });
 }

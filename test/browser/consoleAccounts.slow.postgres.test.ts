@@ -1,9 +1,9 @@
 /** The console with accounts without records, with long words, and with sessions around a change of the clocks. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
-import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openTestDatabase, openTestGateway } from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
 import { saveScreenshot, useBrowser } from './browser.ts';
 import { expectView, overhang, signIn } from './console.ts';
@@ -22,30 +22,27 @@ const changeOfClocks = [
 const longWord = 'w'.repeat(200);
 
 const browser = useBrowser();
-let gateway: TestGateway;
 /** A token for each account: without records, with long words, and with sessions around changes of the clocks. */
 const tokens: Record<string, string> = {};
-beforeAll(async () => {
-  const database = await openTestDatabase();
-  // The demo account is the one with long words.
-  await prepareDemo(database, undefined);
-  for (const table of ['DttTemplate', 'DttSession', 'LockSession'])
-    await database.pool.query(`UPDATE "${table}" SET name = $1`, [longWord]);
-  await database.pool.query(`UPDATE "DttDevice" SET "serialNumber" = $1`, [longWord]);
-  await database.pool.query(`
-    INSERT INTO "User" (username, "subscriptionTier")
-      VALUES ('nobody', 'ultra'), ('traveller', 'ultra');
-    INSERT INTO "DttSession" ("bubbleId", "ownerId", "createdAt", "goneTrainerId")
-      SELECT 't' || at, id, at, 1 FROM "User", unnest('{${changeOfClocks.join()}}'::timestamptz[]) at
-      WHERE username = 'traveller';
-    INSERT INTO "TrainerSegment" ("sessionId", type, "order", passed, "percentGrade", points, "repsMeasured", "durationMeasured", "createdAt")
-      SELECT id, 'repetition', 0, passed, id % 100, id % 50, 20, 60, "createdAt" FROM "DttSession"
-      WHERE "ownerId" = (SELECT id FROM "User" WHERE username = 'traveller')`);
-  for (const username of ['nobody', 'demo', 'traveller'])
-    tokens[username] = (await createToken(database.pool, username, 'test')).token;
-  gateway = await openTestGateway(database);
-});
-afterAll(() => gateway?.close());
+const database = await openTestDatabase();
+// The demo account is the one with long words.
+await prepareDemo(database, undefined);
+for (const table of ['DttTemplate', 'DttSession', 'LockSession'])
+  await database.pool.query(`UPDATE "${table}" SET name = $1`, [longWord]);
+await database.pool.query(`UPDATE "DttDevice" SET "serialNumber" = $1`, [longWord]);
+await database.pool.query(`
+  INSERT INTO "User" (username, "subscriptionTier")
+    VALUES ('nobody', 'ultra'), ('traveller', 'ultra');
+  INSERT INTO "DttSession" ("bubbleId", "ownerId", "createdAt", "goneTrainerId")
+    SELECT 't' || at, id, at, 1 FROM "User", unnest('{${changeOfClocks.join()}}'::timestamptz[]) at
+    WHERE username = 'traveller';
+  INSERT INTO "TrainerSegment" ("sessionId", type, "order", passed, "percentGrade", points, "repsMeasured", "durationMeasured", "createdAt")
+    SELECT id, 'repetition', 0, passed, id % 100, id % 50, 20, 60, "createdAt" FROM "DttSession"
+    WHERE "ownerId" = (SELECT id FROM "User" WHERE username = 'traveller')`);
+for (const username of ['nobody', 'demo', 'traveller'])
+  tokens[username] = (await createToken(database.pool, username, 'test')).token;
+const gateway = await openTestGateway(database);
+afterAll(() => gateway.close());
 
 it('says in each view of an empty account that there are no records yet', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/console`, {

@@ -1,13 +1,12 @@
 /** The pages of docs/getting-started.md, served from another origin, in a real browser. */
 
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, expect, it } from 'vitest';
 import { blocksOf } from '../docs/markdown.ts';
 import { createAccount } from '../support/accounts.ts';
 import { openBeside, openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { listen } from '../support/listen.ts';
 import { useBrowser } from './browser.ts';
 
 const browser = useBrowser();
@@ -20,10 +19,8 @@ let html = '';
 
 const frontend = createServer((_, response) => {
   response.setHeader('Content-Type', 'text/html').end(html);
-}).listen(0, '127.0.0.1');
-await once(frontend, 'listening');
-// A server that listens on an address has one.
-const origin = `http://127.0.0.1:${(frontend.address() as AddressInfo).port}`;
+});
+const origin = await listen(frontend);
 const database = await openTestDatabase();
 const alice = await createAccount(database.client, 'alice');
 const open = await openTestGateway(database, { settings: { CORS_ORIGINS: origin } });
@@ -31,7 +28,7 @@ const closed = await openTestGateway(await openBeside(database), { logLevel: 'wa
 afterAll(async () => {
   await closed.close();
   await open.close();
-  frontend?.close();
+  frontend.close();
 });
 
 /** Opens the documented page with the address of this gateway and this token. */

@@ -1,7 +1,7 @@
 /** Opening a database on a server: what is rejected, how its sessions are configured, and that they are closed. */
 
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished, type TestContext, vi } from 'vite
 import { openDatabase, type PoolLimits } from '../../src/database/database.ts';
 import { message } from '../../src/database/embedded/server.ts';
 import { createSession, endWhenSilent, isUnresponsive } from '../../src/database/session.ts';
+import { listen } from '../support/listen.ts';
 import { databaseWith } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
@@ -212,12 +213,9 @@ async function openSilentServer(greets = true) {
     if (greets) socket.once('data', () => socket.write(greeting, () => socket.once('data', ask)));
     else ask();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  // It listens on a port, and not on a pipe.
-  const { port } = server.address() as AddressInfo;
+  const { host } = new URL(await listen(server));
   return {
-    url: `postgres://me:secret@127.0.0.1:${port}/none`,
+    url: `postgres://me:secret@${host}/none`,
     asked,
     close() {
       server.close();

@@ -56,6 +56,7 @@ describe('a deletion', () => {
     const records = Object.entries(recordsOf(bob)).map(([type, ids]) => [type, ids.length]);
     expect(await lostBy(`DELETE FROM "User" WHERE id = ${bob.userId}`)).toEqual({
       ...Object.fromEntries(records),
+      User: 1,
       ApiToken: 1,
       DttTemplateSegment: 6,
       // Three of the user's own, and one that another user has imported.

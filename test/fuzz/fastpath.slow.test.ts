@@ -24,7 +24,7 @@ import {
   validate,
   visit,
 } from 'graphql';
-import { afterAll, beforeAll, expect, inject, it } from 'vitest';
+import { afterAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { statementSpans } from '../../src/channels.ts';
 import { clientErrorOf, hiddenIn } from '../../src/errors.ts';
@@ -95,7 +95,7 @@ const noteJoins = (span: unknown) => {
   const { text } = span as { readonly text: string };
   mostJoins = Math.max(mostJoins, text.split('EXISTS').length - 1);
 };
-beforeAll(() => statementSpans.start.subscribe(noteJoins));
+statementSpans.start.subscribe(noteJoins);
 afterAll(() => statementSpans.start.unsubscribe(noteJoins));
 
 const counts = {

@@ -1,7 +1,7 @@
 /** The audits of graphql-http, which check a server against the specification of GraphQL over HTTP. */
 
 import { type Audit, serverAudits } from 'graphql-http';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice']);
@@ -15,16 +15,14 @@ const audits = serverAudits({
   },
 });
 
-describe('the GraphQL endpoint passes the audit', () => {
-  // Twice, since a repeated operation is compiled.
-  it.each(audits.map((audit: Audit): [string, string, Audit] => [audit.id, audit.name, audit]))(
-    '%s: %s',
-    async (_id, _name, audit) => {
-      for (const run of ['first run', 'second run']) {
-        const result = await audit.fn();
-        const reason = 'reason' in result ? result.reason : undefined;
-        expect({ status: result.status, reason }, run).toEqual({ status: 'ok', reason: undefined });
-      }
-    },
-  );
-});
+// Twice, since a repeated operation is compiled.
+it.each(audits.map((audit: Audit): [string, string, Audit] => [audit.id, audit.name, audit]))(
+  'the GraphQL endpoint passes the audit %s: %s',
+  async (_id, _name, audit) => {
+    for (const run of ['first run', 'second run']) {
+      const result = await audit.fn();
+      const reason = 'reason' in result ? result.reason : undefined;
+      expect({ status: result.status, reason }, run).toEqual({ status: 'ok', reason: undefined });
+    }
+  },
+);

@@ -44,31 +44,29 @@ let values = 0;
 /** Sets the field of `fields` to a new value in all records of a type that an account has. */
 const change = (type: Type, account: Account) => write(type, `"${fields[type][0]}" = '${++values}'`, account);
 
-describe('every query', () => {
-  it.each<[what: string, type: Type, document: (account: Account) => string]>([
-    ['the viewer', 'User', () => '{ viewer { profileTitle } }'],
-    ['a record', 'DttDevice', ({ dttDevices: [id] }) => `{ dttDevice(databaseId: ${id}) { serialNumber } }`],
-    ['a list', 'DttSession', () => '{ dttSessions(first: 3) { totalCount nodes { id name } } }'],
-    ['statistics', 'DttSession', () => '{ dttSessionStats { total { passedSessionCount } } }'],
-  ])(
-    'delivers its result at once and after a change that alters it, and nothing after other changes: %s',
-    async (what, type, documentOf) => {
-      const document = documentOf(alice);
-      const runQuery = async () => (await graphqlOnce(gateway, alice.token, document)).data;
-      const before = await runQuery();
-      const events = await follow(`subscription ${document}`);
-      expect(await events.next()).toEqual(before);
-      const writes = [() => write(type, fields[type][1], alice), () => change(type, alice)];
-      const [irrelevant, relevant] = what === 'statistics' ? writes.toReversed() : writes;
-      await irrelevant?.();
-      await change(type, bob);
-      await relevant?.();
-      const next = await events.next();
-      expect(next).not.toEqual(before);
-      expect(next).toEqual(await runQuery());
-    },
-  );
-});
+it.each<[what: string, type: Type, document: (account: Account) => string]>([
+  ['the viewer', 'User', () => '{ viewer { profileTitle } }'],
+  ['a record', 'DttDevice', ({ dttDevices: [id] }) => `{ dttDevice(databaseId: ${id}) { serialNumber } }`],
+  ['a list', 'DttSession', () => '{ dttSessions(first: 3) { totalCount nodes { id name } } }'],
+  ['statistics', 'DttSession', () => '{ dttSessionStats { total { passedSessionCount } } }'],
+])(
+  'every query delivers its result at once and after a change that alters it, and nothing after other changes: %s',
+  async (what, type, documentOf) => {
+    const document = documentOf(alice);
+    const runQuery = async () => (await graphqlOnce(gateway, alice.token, document)).data;
+    const before = await runQuery();
+    const events = await follow(`subscription ${document}`);
+    expect(await events.next()).toEqual(before);
+    const writes = [() => write(type, fields[type][1], alice), () => change(type, alice)];
+    const [irrelevant, relevant] = what === 'statistics' ? writes.toReversed() : writes;
+    await irrelevant?.();
+    await change(type, bob);
+    await relevant?.();
+    const next = await events.next();
+    expect(next).not.toEqual(before);
+    expect(next).toEqual(await runQuery());
+  },
+);
 
 const sessions = 'subscription ($first: Int!) { dttSessions(first: $first) { nodes { name } } }';
 const followSessions = () => follow(sessions, alice.token, { first: 3 });

@@ -152,14 +152,15 @@ it('a response that was cached for an id is not sent after the file has another 
   expect(await askBy('GET')).toMatchObject(gone);
 });
 
-describe('an operation sent as text', () => {
-  it.each([
-    ['the text of a persisted operation', { query: viewer }],
-    ['no text', {}],
-  ])('is rejected where only persisted operations are allowed: %s', async (_, body) => {
+it.each([
+  ['the text of a persisted operation', { query: viewer }],
+  ['no text', {}],
+])(
+  'an operation sent as text is rejected where only persisted operations are allowed: %s',
+  async (_, body) => {
     expect(await post(only, body)).toEqual(rejected(onlyPersisted));
-  });
-});
+  },
+);
 
 describe('the file of persisted operations', () => {
   const load = async (name: string, text: string) => {

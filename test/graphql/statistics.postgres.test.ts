@@ -71,22 +71,20 @@ describe('statistics of training sessions', () => {
   });
 });
 
-describe('statistics of lock sessions', () => {
-  it('have durations, by state and template', async () => {
-    const figures = 'activeSessionCount segmentCount totalDurationSeconds';
-    const { lockSessionStats } = await ask(
-      `{ lockSessionStats(by: [STATE, TEMPLATE], where: { startedAt: { gte: "2025-12-31T00:00:00Z" } }) {
+it('statistics of lock sessions have durations, by state and template', async () => {
+  const figures = 'activeSessionCount segmentCount totalDurationSeconds';
+  const { lockSessionStats } = await ask(
+    `{ lockSessionStats(by: [STATE, TEMPLATE], where: { startedAt: { gte: "2025-12-31T00:00:00Z" } }) {
         total { sessionCount lastSessionAt averageDurationSeconds } groups { lockState template { databaseId } ${figures} } } }`,
-    );
-    const one = { segmentCount: 2, totalDurationSeconds: 3600 };
-    const [first, second] = alice.lockTemplates.map((databaseId) => ({ databaseId }));
-    expect(lockSessionStats).toEqual({
-      total: { sessionCount: 2, averageDurationSeconds: 3600, lastSessionAt: '2026-01-01T00:30:00.000Z' },
-      groups: [
-        { ...one, activeSessionCount: 1, lockState: 'locked', template: first },
-        { ...one, activeSessionCount: 0, lockState: 'completed', template: second },
-      ],
-    });
+  );
+  const one = { segmentCount: 2, totalDurationSeconds: 3600 };
+  const [first, second] = alice.lockTemplates.map((databaseId) => ({ databaseId }));
+  expect(lockSessionStats).toEqual({
+    total: { sessionCount: 2, averageDurationSeconds: 3600, lastSessionAt: '2026-01-01T00:30:00.000Z' },
+    groups: [
+      { ...one, activeSessionCount: 1, lockState: 'locked', template: first },
+      { ...one, activeSessionCount: 0, lockState: 'completed', template: second },
+    ],
   });
 });
 

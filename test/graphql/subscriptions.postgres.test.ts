@@ -53,27 +53,25 @@ const activeName = 'subscription { activeDttTemplate { name } }';
 const activate = (account: Account, index: 0 | 1 | 2) =>
   postJson(gateway, account.token, `/dtt/templates/${account.dttTemplates[index]}`, { isActive: true });
 
-describe('a subscriber', () => {
-  it('gets the current result, then one after every change, by POST and by GET', async () => {
-    for (const method of ['POST', 'GET'] as const) {
-      await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
-      const events = await follow(activeName, { method });
-      expect(events.response.status).toBe(200);
-      expect(events.response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
-      expect(events.response.headers.get('Cache-Control')).toMatch(/no-cache|no-store/);
-      expect(events.response.headers.get('Content-Encoding')).toBeNull();
-      expect(events.response.headers.get('X-Request-Id')).not.toBeNull();
-      expect(await events.next()).toEqual({ activeDttTemplate: null });
-      await activate(alice, 0);
-      const name = (index: number) => ({
-        activeDttTemplate: { name: `Program ${index} of ${alice.username}` },
-      });
-      expect(await events.next()).toEqual(name(0));
-      await activate(alice, 1);
-      expect(await events.next()).toEqual(name(1));
-      events.leave();
-    }
-  });
+it('a subscriber gets the current result, then one after every change, by POST and by GET', async () => {
+  for (const method of ['POST', 'GET'] as const) {
+    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
+    const events = await follow(activeName, { method });
+    expect(events.response.status).toBe(200);
+    expect(events.response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
+    expect(events.response.headers.get('Cache-Control')).toMatch(/no-cache|no-store/);
+    expect(events.response.headers.get('Content-Encoding')).toBeNull();
+    expect(events.response.headers.get('X-Request-Id')).not.toBeNull();
+    expect(await events.next()).toEqual({ activeDttTemplate: null });
+    await activate(alice, 0);
+    const name = (index: number) => ({
+      activeDttTemplate: { name: `Program ${index} of ${alice.username}` },
+    });
+    expect(await events.next()).toEqual(name(0));
+    await activate(alice, 1);
+    expect(await events.next()).toEqual(name(1));
+    events.leave();
+  }
 });
 
 it('a subscriber gets a change that was made while the gateway heard of none', async () => {
@@ -129,20 +127,18 @@ describe('authentication of a subscriber', () => {
   });
 });
 
-describe('a gateway whose client has disconnected', () => {
-  it('has no listener left that waits for the gateway to close', async () => {
-    const closing = new AbortController();
-    const other = await openTestGateway(await openBeside(database), { closing: closing.signal });
-    const waiting = () => getEventListeners(closing.signal, 'abort').length;
-    const before = waiting();
-    const events = await follow(activeName, { at: other });
-    await events.next();
-    expect(waiting()).toBeGreaterThan(before);
-    events.leave();
-    await expect.poll(waiting).toBe(before);
-    closing.abort();
-    await other.close();
-  });
+it('a gateway whose client has disconnected has no listener left that waits for the gateway to close', async () => {
+  const closing = new AbortController();
+  const other = await openTestGateway(await openBeside(database), { closing: closing.signal });
+  const waiting = () => getEventListeners(closing.signal, 'abort').length;
+  const before = waiting();
+  const events = await follow(activeName, { at: other });
+  await events.next();
+  expect(waiting()).toBeGreaterThan(before);
+  events.leave();
+  await expect.poll(waiting).toBe(before);
+  closing.abort();
+  await other.close();
 });
 
 it('disconnects a client that stops reading', async () => {

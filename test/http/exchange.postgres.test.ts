@@ -1,10 +1,10 @@
 /** Exchanges and their lines in the log: one per request, with its operation and without personal data. */
 
 import { type IncomingMessage, request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { isAmbiguous } from '../../src/http/request.ts';
-import { type Exchanges, openExchanges } from '../support/exchanges.ts';
+import { openExchanges } from '../support/exchanges.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice'], { logLevel: 'info' });
@@ -73,18 +73,15 @@ describe('the log line of a request', () => {
   });
 });
 
-describe('an exchange', () => {
-  let exchanges: Exchanges;
-  let handle: (exchange: Exchange) => void;
-  let seen: Exchange;
-  beforeAll(async () => {
-    exchanges = await openExchanges((exchange) => {
-      seen = exchange;
-      handle(exchange);
-    });
-  });
-  afterAll(() => exchanges?.close());
+let handle: (exchange: Exchange) => void;
+let seen: Exchange;
+const exchanges = await openExchanges((exchange) => {
+  seen = exchange;
+  handle(exchange);
+});
+afterAll(exchanges.close);
 
+describe('an exchange', () => {
   /** Sends a request with exactly this request target. */
   const ask = (path: string, headers: Record<string, string> = {}) =>
     new Promise<number | undefined>((resolve, reject) => {

@@ -1,19 +1,13 @@
 /** Rate limits, of one gateway and shared by several over one database. */
 
 import type pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createRateLimit } from '../../src/http/rateLimit.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
+
+const { database } = await databaseWith();
 
 describe('several gateways over one database', () => {
-  needsEngine('postgres', 'the embedded engine has a single gateway');
-
-  let database: TestDatabase;
-  beforeAll(async () => {
-    database = await openTestDatabase();
-  });
-  afterAll(() => database?.close());
-
   /** How many of so many consecutive requests, spread over the gateways, are let through. */
   async function letThrough(
     gateways: readonly ReturnType<typeof createRateLimit>[],

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { jsonResponse, textResponse } from '../../src/http/response.ts';
 import { send } from '../../src/http/send.ts';
-import { type Exchanges, openExchanges } from '../support/exchanges.ts';
+import { openExchanges } from '../support/exchanges.ts';
 
 it.each([
   [textResponse, 'text/plain; charset=utf-8', '…\n'],
@@ -18,17 +18,15 @@ it.each([
   expect(make(404, '…', given).headers).toEqual({ ...given, ...length });
 });
 
+let handle: (exchange: Exchange) => void;
+let seen: Exchange | undefined;
+const exchanges = await openExchanges((exchange) => {
+  seen = exchange;
+  handle(exchange);
+});
+afterAll(exchanges.close);
+
 describe('send', () => {
-  let handle: (exchange: Exchange) => void;
-  let exchanges: Exchanges;
-  let seen: Exchange | undefined;
-  beforeAll(async () => {
-    exchanges = await openExchanges((exchange) => {
-      seen = exchange;
-      handle(exchange);
-    });
-  });
-  afterAll(() => exchanges?.close());
   const ask = (headers: Record<string, string> = {}) => fetch(exchanges.url, { headers });
   const plain = jsonResponse(200, '"…"');
 

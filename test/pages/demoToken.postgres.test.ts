@@ -2,12 +2,20 @@
 
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createDemoTokenFor } from '../../src/pages/demoToken.ts';
-import { type DemoGateway, openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
 
 const token = 'dvt_of-the-demo-account';
+
+const gateway = await openDemoGateway();
+afterAll(() => gateway.close());
+const open = await openTestGateway(
+  { ...gateway.database, close: async () => {} },
+  { demoToken: gateway.token, settings: { HOST: '0.0.0.0', DEMO_ACCOUNT: 'public' } },
+);
+afterAll(() => open.close());
 
 function requestFor(host: string | undefined, url = '/', headers: Record<string, string> = {}) {
   const request = new IncomingMessage(new Socket());
@@ -75,20 +83,6 @@ describe('the demo token', () => {
 });
 
 describe('the page', () => {
-  let gateway: DemoGateway;
-  let open: TestGateway;
-  beforeAll(async () => {
-    gateway = await openDemoGateway();
-    open = await openTestGateway(
-      { ...gateway.database, close: async () => {} },
-      { demoToken: gateway.token, settings: { HOST: '0.0.0.0', DEMO_ACCOUNT: 'public' } },
-    );
-  });
-  afterAll(async () => {
-    await open?.close();
-    await gateway?.close();
-  });
-
   const pageAt = async ({ url }: TestGateway, path: string, host: string, accept: string) => {
     const { socket, ended } = await openRaw(url);
     socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: ${accept}\r\nConnection: close\r\n\r\n`);

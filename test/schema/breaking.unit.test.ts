@@ -20,8 +20,11 @@ function run(folder: string, command: string, ...args: string[]): Promise<{ code
 const schema = await readFile('schema.graphql', 'utf8');
 const author = ['-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'commit.gpgsign=false'];
 
-/** What the check says about a schema that is written after the first commit, and committed if there is a message. */
-async function check(text: string, message?: string) {
+/**
+ * What the check says about a schema that is written after the first commit, and committed if there is a message.
+ * @param options.release whether the first commit was released, in the version that the package still has.
+ */
+async function check(text: string, message?: string, { before = schema, release = false } = {}) {
   const folder = newFolder();
   const write = (content: string) => writeFile(join(folder, 'schema.graphql'), content);
   const commit = async (...message: string[]) => {
@@ -38,9 +41,11 @@ async function check(text: string, message?: string) {
     );
     expect(code).toBe(0);
   };
-  await write(schema);
+  await write(before);
+  await writeFile(join(folder, 'package.json'), '{"version":"1.2.0"}');
   await run(folder, 'git', 'init', '--quiet');
   await commit('Begin');
+  if (release) await run(folder, 'git', 'tag', 'v1.0.0');
   if (message === undefined) await commit('Go on');
   await write(text);
   if (message !== undefined) await commit(message);
@@ -65,4 +70,28 @@ it('fails and names each breaking change, unless a commit message allows it, and
   expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('2 breaking changes') });
   expect(refused.stdout.match(/(?<=breaking: ).*/g)).toEqual(breaking);
   expect(allowed).toMatchObject({ code: 0, stdout: expect.stringContaining('breaking, allowed: ') });
+});
+
+it('takes the removal of what was deprecated, from the day on that its reason names, and wants a day there', async () => {
+  const deprecated = (reason: string) =>
+    schema.replace('  serialNumber: String\n', `  serialNumber: String @deprecated(reason: "${reason}")\n`);
+  const removed = schema.replace('  """Serial number."""\n  serialNumber: String\n', '');
+  expect(removed).not.toBe(schema);
+  const [over, early, endless] = await Promise.all([
+    check(removed, undefined, { before: deprecated('Use another. May go on 2020-01-01.') }),
+    check(removed, undefined, { before: deprecated('Use another. May go on 2999-01-01.') }),
+    check(deprecated('Use another.')),
+  ]);
+  expect(over.code).toBe(0);
+  expect(early).toMatchObject({ code: 1, stdout: expect.stringContaining('serialNumber was removed') });
+  expect(endless).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining('serialNumber is deprecated without a day'),
+  });
+});
+
+it('allows nothing by a message within a major version that is released', async () => {
+  const broken = schema.replace('username: String!', 'username: String');
+  const message = 'Break things\n\nBreaking-Change: User.username changed type from String! to String.';
+  expect((await check(broken, message, { release: true })).code).toBe(1);
 });

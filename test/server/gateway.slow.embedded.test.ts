@@ -7,20 +7,19 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
 import { extensions } from '../../src/extensions/extensions.ts';
-import { listen } from '../../src/http/port.ts';
+import { listen as listenAt } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { standardError } from '../../src/telemetry/log.ts';
 import { freePort } from '../support/freePort.ts';
 import { copyTemplate } from '../support/gateway.ts';
+import { listen } from '../support/listen.ts';
 import { readConfig } from '../support/settings.ts';
 
 const folder = await copyTemplate();
 const taken = createServer((_, response) => response.end('another program'));
-await once(taken.listen(0, '127.0.0.1'), 'listening');
-// A server that listens on a port has an address of this type.
-const takenPort = String((taken.address() as AddressInfo).port);
+const { port: takenPort } = new URL(await listen(taken));
 afterAll(async () => {
-  taken?.close();
+  taken.close();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -140,24 +139,8 @@ it('the log has a line when the embedded engine fails, which says that no acknow
 
 it('a server listens only on HOST', async () => {
   const server = createServer();
-  const url = await listen(server, { HOST: '127.0.0.1' }, 'PORT', 0);
+  const url = await listenAt(server, { HOST: '127.0.0.1' }, 'PORT', 0);
   const { address, port } = server.address() as AddressInfo;
   expect({ address, url }).toEqual({ address: '127.0.0.1', url: `http://127.0.0.1:${port}` });
   server.close();
-});
-
-it('a gateway that mirrors an account has no demo account, not even before the mirror is filled', async () => {
-  const own = await copyTemplate();
-  const gateway = await open({
-    DATA_DIR: own,
-    UPSTREAM_URL: 'http://127.0.0.1:1/api/v1',
-    UPSTREAM_TOKEN: 'secret',
-  });
-  try {
-    expect(gateway.demoToken).toBeUndefined();
-    expect(await gateway.database.sql.count('User', {})).toBe(0);
-  } finally {
-    await gateway.close();
-    await rm(own, { recursive: true, force: true });
-  }
 });

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { IncomingMessage, request, type Server } from 'node:http';
-import { type AddressInfo, Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { ReadableStream } from 'node:stream/web';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { digestOf } from '../../src/auth/tokens.ts';
@@ -19,6 +19,7 @@ import { createOperations } from '../../src/server/webSocketAccess.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 import { createFakeFeed } from '../support/feed.ts';
+import { listen } from '../support/listen.ts';
 import { readConfig } from '../support/settings.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
@@ -72,9 +73,7 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
     ...options,
   });
   server = opened;
-  await once(opened.listen(0, '127.0.0.1'), 'listening');
-  // A server that listens on a port has an address of this type.
-  const url = `http://127.0.0.1:${(opened.address() as AddressInfo).port}`;
+  const url = await listen(opened);
   const ask = async (path: string, method = 'GET') => {
     const headers = { Authorization: `Bearer ${token}` };
     const response = await fetch(url + path, { method, headers });

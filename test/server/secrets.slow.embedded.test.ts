@@ -1,15 +1,14 @@
 /** Where the secret of a token is, and is not, after it was created, rotated and used. */
 
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from 'vitest';
 import { freePort } from '../support/freePort.ts';
 import { graphqlOnce } from '../support/gateway.ts';
+import { listen, shut } from '../support/listen.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { endProcesses, runCli, serve } from '../support/processes.ts';
 
@@ -29,14 +28,13 @@ it('a secret is in no log, trace, metric or file, and in memory only while a req
     traces += Buffer.concat(await request.toArray()).toString();
     response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
   });
-  await once(collector.listen(0, '127.0.0.1'), 'listening');
   const data = join(folder, 'data');
   const metricsPort = await freePort();
   const gateway = await serve({
     DATA_DIR: data,
     LOG_LEVEL: 'debug',
     METRICS_PORT: String(metricsPort),
-    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}/`,
+    OTEL_EXPORTER_OTLP_ENDPOINT: `${await listen(collector)}/`,
     NODE_OPTIONS: `--heapsnapshot-signal=SIGUSR2 --diagnostic-dir=${folder}`,
   });
   /** Which of the texts the heap of the gateway has after garbage collection. */
@@ -80,8 +78,7 @@ it('a secret is in no log, trace, metric or file, and in memory only while a req
   expect(await inMemory(secret, next)).toEqual([]);
   gateway.child.kill('SIGTERM');
   const { stdout, stderr } = await gateway.exit;
-  collector.close();
-  collector.closeAllConnections();
+  shut(collector);
   for (const text of [stderr, traces, metrics]) expect(text).toContain('mutation createApiToken');
   const files = await contentsOf(data);
   for (const each of [secret, next]) {

@@ -162,8 +162,9 @@ ${commands.join('\n')}
     expect(gateway.output.stdout).toContain(
       '  Workers         1: the embedded database belongs to one process.',
     );
-    // Neither SIGHUP nor an unhandled rejection ends the process.
+    // Neither SIGHUP nor an unhandled rejection ends the process, and SIGUSR1 does not open Node's inspector, which would say so.
     gateway.child.kill('SIGHUP');
+    gateway.child.kill('SIGUSR1');
     gateway.child.kill('SIGUSR2');
     await expect.poll(() => gateway.output.stderr).toContain('a promise was rejected that nobody waited for');
     const statuses = ['/healthz', '/readyz'].map(async (path) => (await fetch(gateway.url + path)).status);

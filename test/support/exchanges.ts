@@ -1,10 +1,9 @@
 /** Exchanges of a plain HTTP server, to test parts of the gateway one by one. */
 
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type Exchange, type ExchangeListener, type Outcome, openExchange } from '../../src/http/exchange.ts';
 import { createLogger, createRequestLog } from '../../src/telemetry/log.ts';
+import { listen, shut } from './listen.ts';
 
 /** A listener that does nothing. */
 export const nobodyListens: ExchangeListener = { began() {}, failed() {}, ended() {} };
@@ -35,16 +34,10 @@ export async function openExchanges(handle: (exchange: Exchange) => void): Promi
       }),
     ),
   );
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  // A server that listens on a port has an address of this type.
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: await listen(server),
     outcomes,
     log: () => lines.map((line) => JSON.parse(line)),
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
+    close: () => shut(server),
   };
 }

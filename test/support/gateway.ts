@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -17,14 +16,15 @@ import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import type { Extension, Hooks } from '../../src/extensionPoints.ts';
-import { loadPlugins } from '../../src/graphql/otherPlugins.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import { findAccountsElsewhere, loadSchema, openExtensions } from '../../src/server/hooks.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
+import { loadPlugins } from '../../src/server/yogaPlugins.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
 import { readLog } from './feed.ts';
+import { listen } from './listen.ts';
 import { readConfig } from './settings.ts';
 import { watchResponses } from './watchResponses.ts';
 
@@ -151,11 +151,8 @@ export async function openTestGateway(
     ...options,
   });
   const responses = watchResponses(server);
-  server.listen(options.port ?? 0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: await listen(server, options.port),
     database,
     feed,
     responseCache,

@@ -491,6 +491,20 @@ BEGIN
   END LOOP;
 END $$;
 
+-- The interface names all types of trainer segments. Only a mirror may have others: its upstream may add some.
+CREATE FUNCTION require_known_type() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM set_config('search_path', quote_ident(TG_TABLE_SCHEMA) || ', pg_temp', true);
+  IF EXISTS (SELECT FROM "Mirror") THEN
+    RETURN NULL;
+  END IF;
+  RAISE EXCEPTION 'a trainer segment is of no type %: only a mirror may have other types than the interface names', NEW.type
+    USING ERRCODE = 'check_violation', TABLE = TG_TABLE_NAME, SCHEMA = TG_TABLE_SCHEMA, CONSTRAINT = 'TrainerSegment_known_type';
+END $$;
+
+CREATE TRIGGER known_type AFTER INSERT OR UPDATE OF type ON "TrainerSegment"
+  FOR EACH ROW WHEN (NEW.type NOT IN ('repetition', 'endurance', 'freeform', 'bounce')) EXECUTE FUNCTION require_known_type();
+
 -- The rules of the library: a user's own templates are in it as long as they are theirs. These triggers do not fire in a
 -- session with session_replication_role = replica, since the library is replicated as well.
 

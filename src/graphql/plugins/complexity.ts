@@ -11,7 +11,6 @@ import type { CheckedOperation, GatewayPlugin } from '../context.ts';
 import { type Documents, rejected } from '../documents.ts';
 import { requestError, unreadableRequest } from '../overHttp.ts';
 import { hasTooManyValues, isTooDeep, tooManyValues } from '../values.ts';
-import { beforeExecution } from './beforeExecution.ts';
 
 /** The coerced variables and the complexity of an operation, or the errors of its variables. */
 type Measured =
@@ -42,16 +41,17 @@ export function useComplexity(
   let maxAnonymous: number | undefined;
   const computeMaxAnonymous = () => Math.min(MAX_COMPLEXITY, 2 * complexityOfTools(documents.schema));
 
-  return beforeExecution(({ viewer, progress, params }) => {
-    const { document, operation, variables } = progress;
-    // An execution for a subscription was measured when it began.
-    if (variables || !operation || !document || 'errors' in document) return [];
-    const measured = measure(documents, { document, operation }, params.variables ?? {});
-    if ('errors' in measured) return measured.errors;
-    progress.variables = measured.variables;
-    maxAnonymous ??= viewer ? undefined : computeMaxAnonymous();
-    const most = viewer ? MAX_COMPLEXITY : (maxAnonymous ?? 0);
-    const { complexity } = measured;
-    return complexity <= most ? [] : [requestError(tooComplex('operation', complexity, most))];
-  });
+  return {
+    onValidate({ context: { viewer, progress, params } }) {
+      const { document, operation } = progress;
+      if (!operation || !document || 'errors' in document) return;
+      const measured = measure(documents, { document, operation }, params.variables ?? {});
+      if ('errors' in measured) throw new AggregateError(measured.errors);
+      progress.variables = measured.variables;
+      maxAnonymous ??= viewer ? undefined : computeMaxAnonymous();
+      const most = viewer ? MAX_COMPLEXITY : (maxAnonymous ?? 0);
+      const { complexity } = measured;
+      if (complexity > most) throw requestError(tooComplex('operation', complexity, most));
+    },
+  };
 }

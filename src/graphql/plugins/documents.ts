@@ -3,9 +3,9 @@
  * limits on what is parsed; GraphQL Armor words its limits as syntax errors (docs/decisions/own-limits.md).
  */
 
-import type { Exchange } from '../../http/exchange.ts';
+import { OperationTypeNode } from 'graphql';
 import type { PreparedOperation } from '../../schema/operation.ts';
-import type { GatewayPlugin } from '../context.ts';
+import type { GatewayContext, GatewayPlugin } from '../context.ts';
 import { type CheckedDocument, type Documents, noOperation } from '../documents.ts';
 import { requestError, withoutToken } from '../overHttp.ts';
 
@@ -16,8 +16,7 @@ export const useDocuments = (documents: Documents): GatewayPlugin => ({
     const document = viewer ? documents.read(text) : documents.readAnonymous(text);
     if (!document) throw withoutToken(exchange);
     progress.document = document;
-    if (!('errors' in document))
-      progress.operation = operationOf(document, context.params.operationName, exchange);
+    if (!('errors' in document)) progress.operation = operationOf(document, context);
     else if (!document.document) throw document.errors[0];
     setParsedDocument(document.document);
   },
@@ -30,11 +29,14 @@ export const useDocuments = (documents: Documents): GatewayPlugin => ({
 
 function operationOf(
   document: CheckedDocument,
-  name: string | undefined,
-  exchange: Exchange,
+  { exchange, params, expected = OperationTypeNode.QUERY }: GatewayContext,
 ): PreparedOperation {
+  // An empty name counts as none.
+  const name = params.operationName || undefined;
   const operation = document.operation(name);
   if (!operation) throw requestError(noOperation(document.document, name));
+  // The pipeline shares and caches results by the type of the operation that was sent.
+  if (operation.type !== expected) throw new Error(`a plugin has made a ${operation.type} of a ${expected}`);
   exchange.operation = operation.label;
   return operation;
 }

@@ -10,12 +10,13 @@ import { mapAsyncIterator, type YogaServer } from 'graphql-yoga';
 import type { Viewer } from '../../auth/viewer.ts';
 import type { ViewerObserver, WatchViewer } from '../../auth/watchViewer.ts';
 import type { Config } from '../../config/config.ts';
+import { createKeyedQueue } from '../../http/keyedQueue.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import type { ResponseCache } from '../../http/responseCache.ts';
 import { createUserQuota } from '../../http/userQuota.ts';
+import type { Context } from '../../schema/context.ts';
 import type { GatewayContext, GatewayPlugin } from '../context.ts';
-import { createKeyedQueue } from '../keyedQueue.ts';
-import { jsonType, notAcceptable, responseOf } from '../overHttp.ts';
+import { jsonType, notAcceptable, responseOf, withText } from '../overHttp.ts';
 import { type Ending, errorsOf, OperationFailed } from '../transports/endings.ts';
 import { exactText } from '../values.ts';
 import { noteErrors } from './errors.ts';
@@ -28,6 +29,8 @@ export interface LiveQueryOptions {
   readonly cache: Pick<ResponseCache, 'get' | 'compute'>;
   /** Has the limit of open subscriptions of a user. Each of them may run again after every change of the user's data. */
   readonly config: Pick<Config, 'MAX_SUBSCRIPTIONS'>;
+  /** Makes the contexts of executions. */
+  createContext(viewer: Viewer): Context;
   /** Whether the viewer's token is still valid. */
   isValid(viewer: Viewer): Promise<boolean>;
   /** Aborted when the gateway closes. */
@@ -42,7 +45,7 @@ export function useLiveQueries(options: LiveQueryOptions): GatewayPlugin {
   let runnerFor: ReturnType<typeof createRunners> | undefined;
 
   function follow(context: GatewayContext): AsyncIterableIterator<ExecutionResult> {
-    const { exchange, viewer, ended } = context;
+    const { exchange, viewer, progress } = context;
     const results = followChanges({
       run: runnerFor?.(context) ?? (() => Promise.reject(new Error('Yoga has not begun'))),
       watch: (observer) => watchViewer(viewer, observer),
@@ -56,13 +59,14 @@ export function useLiveQueries(options: LiveQueryOptions): GatewayPlugin {
       closing: exchange.transport === undefined ? options.closing : undefined,
       stopped: () => open.release(viewer.id),
     });
-    ended.signal.addEventListener('abort', () => void results.return());
-    return mapAsyncIterator(results, (text) => resultOf(text, areResultsRead));
+    progress.end = results.return;
+    // Only another plugin reads more of a result than its text.
+    return mapAsyncIterator(results, (text) => withText(areResultsRead ? JSON.parse(text) : {}, text));
   }
 
   return {
     onYogaInit({ yoga }) {
-      runnerFor = createRunners(yoga.getEnveloped, options.cache);
+      runnerFor = createRunners(yoga.getEnveloped, options);
     },
 
     onSubscribe({ context, setSubscribeFn, setResultAndStopExecution }) {
@@ -88,25 +92,18 @@ const tooMany = (limit: number) =>
     },
   });
 
-/** The result of a text. Its text need not be made again, unless another plugin changes the result. */
-function resultOf(text: string, isRead: boolean): ExecutionResult {
-  const result: ExecutionResult = isRead ? JSON.parse(text) : {};
-  return Object.defineProperty(result, 'stringify', { value: () => text });
-}
-
 /** Makes a function that returns the current result of a subscription: from the cache, or by executing it. */
 function createRunners(
   getEnveloped: YogaServer<object, object>['getEnveloped'],
-  cache: LiveQueryOptions['cache'],
+  { cache, createContext }: LiveQueryOptions,
 ) {
   // The subscriptions of a user are executed one after the other, each followed by a pause as long, so they delay no other user.
   const inTurn = createKeyedQueue<number>((took) => sleep(Math.min(took, longestRest)));
 
   async function execute(context: GatewayContext) {
-    const { exchange, viewer, request, params, accepted, given, progress, ended, broken } = context;
-    // A new context has new loaders, which have not cached the data of earlier executions.
-    const own = { exchange, viewer, accepted, given, progress, ended, broken };
-    const fresh = { ...own, request, params, isLive: true };
+    const { params, progress } = context;
+    // It has new loaders, which have not cached the data of earlier executions.
+    const fresh = { ...context, ...createContext(context.viewer) };
     const { schema, contextFactory, execute } = getEnveloped(fresh);
     const { document, variables } = progress;
     const result: ExecutionResult = await execute({

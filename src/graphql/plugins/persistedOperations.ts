@@ -20,6 +20,7 @@ export const usePersistedOperations = (persisted: PersistedOperations): GatewayP
     // Anonymous clients are not told which operations are persisted, nor that only those are run.
     if (!viewer && text !== params.query) throw withoutToken(exchange);
     if (text instanceof GraphQLError) throw text;
+    if (text === params.query && operationName !== '') return;
     const { operationName: _, query: __, ...others } = params;
     // An empty name counts as none.
     setParams({

@@ -3,11 +3,11 @@
 import { allows } from '../../auth/scopes.ts';
 import { beyondScope } from '../../errors.ts';
 import type { GatewayPlugin } from '../context.ts';
-import { beforeExecution } from './beforeExecution.ts';
 
-export const useScopes = (): GatewayPlugin =>
-  beforeExecution(({ viewer, progress: { operation } }) =>
-    operation && viewer && !allows(viewer.scope, operation.scope)
-      ? [beyondScope(operation.scope, viewer.tokenId === undefined)]
-      : [],
-  );
+export const useScopes = (): GatewayPlugin => ({
+  onValidate({ context: { viewer, progress } }) {
+    const { operation } = progress;
+    if (operation && viewer && !allows(viewer.scope, operation.scope))
+      throw beyondScope(operation.scope, viewer.tokenId === undefined);
+  },
+});

@@ -6,32 +6,46 @@
 import { ReadableStream } from 'node:stream/web';
 import type { ExecutionResult } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator } from 'graphql-yoga';
-import type { GatewayPlugin } from '../context.ts';
-import { jsonType, multipart, responseOf, textOf } from '../overHttp.ts';
+import { clientErrorOf } from '../../errors.ts';
+import type { GatewayPlugin, RequestContext } from '../context.ts';
+import { jsonType, multipart, responseOf, textOf, withText } from '../overHttp.ts';
 import { OperationFailed } from '../transports/endings.ts';
+import { noteErrors } from './errors.ts';
 
 export const useStreams = (): GatewayPlugin => ({
   onResultProcess({ result, setResult, setResultProcessor, serverContext }) {
     const { accepted, broken } = serverContext;
     // Batches do not come here.
-    if (Array.isArray(result)) return;
-    if (accepted.stream === multipart && (isAsyncIterable(result) || !accepted.whole))
-      setResultProcessor(() => multipartResponse(result), multipart);
-    else if (isAsyncIterable(result)) setResult(endingInOrder(result, broken));
+    if (Array.isArray(result) || (accepted.whole && !isAsyncIterable(result))) return;
+    const write = (each: ExecutionResult) => written(each, serverContext);
+    const results = isAsyncIterable(result) ? mapAsyncIterator(result, write) : write(result);
+    if (accepted.stream === multipart) setResultProcessor(() => multipartResponse(results), multipart);
+    else setResult(isAsyncIterable(results) ? endingInOrder(results, broken) : results);
   },
 });
+
+/** The result with its text, or an error in place of what another plugin has put into it and is no JSON. */
+function written(result: ExecutionResult, context: RequestContext): ExecutionResult {
+  try {
+    return withText({ ...result }, textOf(result));
+  } catch (error) {
+    const failed = { errors: [clientErrorOf(error)] };
+    noteErrors(failed, context);
+    return failed;
+  }
+}
 
 /**
  * The results of an event stream, which never fail: Yoga would go on with the heartbeat of a stream that has. The client of a token that
  * has ended gets a last result that says so. Any other stream breaks off, after which clients open it again.
  */
-function endingInOrder(results: AsyncIterable<ExecutionResult>, broken: AbortController) {
+function endingInOrder(results: AsyncIterable<ExecutionResult>, broken: RequestContext['broken']) {
   return mapAsyncIterator(
     results,
     (result) => result,
     (error: unknown) => {
       const errors = error instanceof OperationFailed ? error.errors : [];
-      if (errors[0]?.extensions?.code !== 'UNAUTHENTICATED') broken.abort(error);
+      if (errors[0]?.extensions?.code !== 'UNAUTHENTICATED') broken?.abort(error);
       return { errors };
     },
   );

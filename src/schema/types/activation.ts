@@ -32,10 +32,10 @@ const ActivateTemplatePayload = builder.objectRef<Activation>('ActivateTemplateP
     }),
     previousTemplate: t.field({
       description:
-        'The template that was active before; null when none was, or the same, or it is no longer one of the viewer’s.',
+        'The template that was active before; null when none was, or the same, or it is no longer one of yours.',
       ...toOne('DttTemplate', 'previousTemplateId'),
     }),
-    viewer: t.field({ ...viewerField, description: 'The viewer, whose active template has changed.' }),
+    viewer: t.field({ ...viewerField, description: 'You, with your new active template.' }),
     scheduleTypeChanged: t.exposeBoolean(
       'scheduleTypeChanged',
       nullIfUnknown('Whether the schedule type was `auto` or `weekly` and is now `single`.'),
@@ -56,7 +56,7 @@ builder.mutationField('activateTemplate', (t) =>
       }),
     },
     description:
-      'Makes a template that the viewer owns the active one, in place of any other; the active one stays active. The ' +
+      'Makes a template that you own the active one, in place of any other; the active one stays active. The ' +
       'schedule type becomes `single` if it was not. Fails with NOT_FOUND for a template that is missing or not owned.',
     resolve: async (_root, args, context, info) => {
       const templateId = idOf('DttTemplate', args.template, 'template');

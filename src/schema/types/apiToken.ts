@@ -21,9 +21,13 @@ const tokenFields = ['apiTokens', 'currentToken', 'createApiToken', 'revokeApiTo
 /** What the global ids of tokens begin with, and no others: base64 maps groups of three bytes to groups of four characters. */
 const beginningOfIds = writeGlobalId('ApiToken', '');
 
-/** Whether the variables of an operation may have the global id of a token. */
-export const nameToken = (variables: unknown): boolean =>
-  JSON.stringify(variables ?? null).includes(beginningOfIds);
+/** Whether the variables of an operation may have the global id of a token. No input type has an id deeper than within a list of objects. */
+export function nameToken(value: unknown, depth = 4): boolean {
+  if (typeof value === 'string') return value.startsWith(beginningOfIds);
+  return (
+    depth > 0 && value instanceof Object && Object.values(value).some((each) => nameToken(each, depth - 1))
+  );
+}
 
 /** Whether a document may read or change tokens, unless its variables name one. It may not if it has none of the names. */
 export function readsTokens(document: DocumentNode): boolean {
@@ -49,7 +53,7 @@ const TokenScope = builder.enumType('TokenScope', {
     ACTIVATE: { value: 'activate', description: 'The activation of a template as well.' },
     MANAGE: {
       value: 'manage',
-      description: 'The account’s own tokens as well: to list, create and revoke them.',
+      description: 'Your API tokens as well: to list, create and revoke them.',
     },
   } as const,
 });
@@ -107,21 +111,20 @@ builder.objectFields(User, (t) => ({
     nullable: true,
     extensions: { ...needs, ...nullOnlyWithError },
     description:
-      'The active tokens of the account, newest first. A token without the scope `MANAGE` sees itself alone. Empty for an ' +
-      'account of an upstream, which has its tokens there.',
+      'The active tokens of the account, newest first. A token without the scope `MANAGE` sees itself alone.',
     resolve: (query, _user, _args, { prisma, viewer }) =>
       prisma.apiToken.findMany({ ...query, where: seenBy(viewer), orderBy: { id: 'desc' } }),
   }),
   currentToken: t.prismaField({
     type: 'ApiToken',
     extensions: needs,
-    ...orNull('The token that came with the request; null for a token of an upstream.'),
+    ...orNull('The token that came with the request; null for one that another service has made.'),
     resolve: (query, _user, _args, { prisma, viewer }) =>
       prisma.apiToken.findFirst({ ...query, where: { ...seenBy(viewer), id: viewer.tokenId ?? 0 } }),
   }),
 }));
 
-const changedViewer = { ...viewerField, description: 'The viewer, whose tokens have changed.' };
+const changedViewer = { ...viewerField, description: 'You, with your tokens as they are now.' };
 
 const CreateApiTokenPayload = builder
   .objectRef<{ readonly secret: string; readonly token: Row }>('CreateApiTokenPayload')
@@ -153,7 +156,7 @@ builder.mutationField('createApiToken', (t) =>
     type: CreateApiTokenPayload,
     description:
       'Creates a token of the account, which needs the tier `ultra` and may have five active ones. A token of the demo account that ' +
-      'the gateway’s own one creates has `MANAGE` on the machine of the gateway alone, as that one does.',
+      'its own token creates has `MANAGE` on the machine of the gateway alone, as that one does.',
     args: {
       name: t.arg.string({ required: true, description: 'What it is for: at most 100 visible characters.' }),
       scopes: t.arg({

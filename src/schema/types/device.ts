@@ -78,7 +78,7 @@ function compareValues(a: KeyValue, b: KeyValue, isDescending: boolean): number 
 }
 
 export const Device = builder.interfaceRef<Pick<Row<DeviceType>, 'id' | 'ownerId'>>('Device').implement({
-  description: 'A device of the viewer, whatever its kind.',
+  description: 'One of your devices, whatever its kind.',
   interfaces: [builder.nodeInterfaceRef()],
   fields: (t) => ({
     // The columns are the same in each kind.
@@ -100,6 +100,6 @@ addViewerList(
   'devices',
   'Device',
   Device,
-  "The viewer's devices of every kind, most recently visited first, never visited last.",
+  'Your devices of every kind, most recently visited first, never visited last.',
   deviceList,
 );

@@ -5,8 +5,8 @@ import { Device } from './device.ts';
 
 listedRecord('DttDevice', {
   description: 'A trainer device (DTT device).',
-  one: 'A trainer device of the viewer.',
-  all: "The viewer's trainer devices, most recently visited first, never visited last.",
+  one: 'One of your trainer devices.',
+  all: 'Your trainer devices, most recently visited first, never visited last.',
   interfaces: [Device],
   columns: {
     serialNumber: nullIfUnknown('Serial number.'),
@@ -17,12 +17,7 @@ listedRecord('DttDevice', {
   },
   fields: (t) => ({
     sessions: t.connection(
-      ...listBelow(
-        'DttDevice',
-        'sessions',
-        'DttSession',
-        "The viewer's sessions on this device, newest first.",
-      ),
+      ...listBelow('DttDevice', 'sessions', 'DttSession', 'Your sessions on this device, newest first.'),
     ),
   }),
 });

@@ -17,8 +17,8 @@ import { ownerField } from './user.ts';
 
 listedRecord('DttSession', {
   description: 'A training session on a trainer device (DTT session).',
-  one: 'A training session of the viewer.',
-  all: "The viewer's training sessions, newest first.",
+  one: 'One of your training sessions.',
+  all: 'Your training sessions, newest first.',
   columns: {
     bubbleId: 'Public identifier.',
     ownerId: 'Integer id of the user whom it belongs to.',
@@ -37,7 +37,7 @@ listedRecord('DttSession', {
       ...requiredFirst('trainerId', 'goneTrainerId'),
     }),
     trainer: t.field({
-      description: 'The trainer device; null when it is no longer one of the viewer’s.',
+      description: 'The trainer device; null when it is no longer one of yours.',
       ...toOne('DttDevice', 'trainerId'),
     }),
     templateId: t.int({
@@ -45,25 +45,22 @@ listedRecord('DttSession', {
       ...firstNonNull('templateId', 'goneTemplateId'),
     }),
     template: t.field({
-      description:
-        'The template that was used; null when there was none, or it is no longer one of the viewer’s.',
+      description: 'The template that was used; null when there was none, or it is no longer one of yours.',
       ...toOne('DttTemplate', 'templateId'),
     }),
   }),
 });
 
 addViewerField('latestDttSession', {
-  description: "The viewer's newest training session, null when there is none.",
+  description: 'Your newest training session, null when there is none.',
   ...findNewest('DttSession'),
 });
-
-const pending = 'Without what is not here yet: see `detailsPendingCount`.';
 
 const Group = addStatistics({
   model: 'DttSession',
   noun: 'training sessions',
   descriptions: {
-    query: "Statistics of the viewer's training sessions.",
+    query: 'Statistics of your training sessions.',
     figures:
       'Figures of training sessions and their segments. An average or a sum is null where nothing was measured. Sums may go beyond what an Int can hold.',
     total: 'All sessions together, each counted once.',
@@ -81,7 +78,7 @@ const Group = addStatistics({
       link: {
         name: 'template',
         model: 'DttTemplate',
-        description: 'The template; null as well when it is no longer one of the viewer’s.',
+        description: 'The template; null as well when it is no longer one of yours.',
       },
     },
     trainerId: {
@@ -92,7 +89,7 @@ const Group = addStatistics({
       link: {
         name: 'trainer',
         model: 'DttDevice',
-        description: 'The trainer device; null as well when it is no longer one of the viewer’s.',
+        description: 'The trainer device; null as well when it is no longer one of yours.',
       },
     },
     rawSegmentType: {
@@ -116,7 +113,7 @@ const Group = addStatistics({
     failedSessionCount: records('count', 'How many sessions were not passed.', 'passed', false),
     detailsPendingCount: records(
       'count',
-      'For how many sessions the details are not here yet. The sums of repetitions, durations and distances leave out their segments.',
+      'For how many sessions the details are still to be read. The totals of repetitions, durations and distances leave out their segments.',
       'detailsPending',
       true,
     ),
@@ -132,9 +129,9 @@ const Group = addStatistics({
     ),
     averagePoints: parts('mean', 'Average points of the segments that have some.', 'points'),
     totalPoints: parts('sum', 'Points earned.', 'points'),
-    totalRepsMeasured: parts('sum', `Full cycles done. ${pending}`, 'repsMeasured'),
-    totalDurationMeasuredSeconds: parts('sum', `Time taken, in seconds. ${pending}`, 'durationMeasured'),
-    totalDistanceTravelledMetres: parts('sum', `Distance, in metres. ${pending}`, 'distanceTravelled'),
+    totalRepsMeasured: parts('sum', `Full cycles done.`, 'repsMeasured'),
+    totalDurationMeasuredSeconds: parts('sum', `Time taken, in seconds.`, 'durationMeasured'),
+    totalDistanceTravelledMetres: parts('sum', `Distance, in metres.`, 'distanceTravelled'),
   },
 });
 
@@ -158,9 +155,9 @@ const TrainerSegmentType = builder.enumType('TrainerSegmentType', {
   values: {
     REPETITION: { description: 'A number of repetitions.' },
     ENDURANCE: { description: 'Holding on for a time.' },
-    FREEFORM: { description: 'As one likes, even where there is a target.' },
+    FREEFORM: { description: 'Free-form; targets are ignored.' },
     BOUNCE: { description: 'Bouncing.' },
-    UNKNOWN: { description: 'A kind that this schema does not know yet; `rawType` says which.' },
+    UNKNOWN: { description: 'A kind that this schema does not know; the raw text says which.' },
   } as const,
 });
 
@@ -177,11 +174,7 @@ const trainerSegmentTypeOf = (rawType: string) => trainerSegmentTypes.get(rawTyp
 record('TrainerSegment', {
   description: 'The result of one segment of a training session. What was not measured is null.',
   columns: {
-    rawType: {
-      column: 'type',
-      description:
-        "Kind of segment in the service's own word, such as `repetition`. The REST interface calls it `type`.",
-    },
+    rawType: { column: 'type', description: "Kind of segment in the service's own word." },
     passed: 'Whether it was passed.',
     points: 'Points earned.',
     order: 'Place in the session.',

@@ -23,18 +23,17 @@ interface OwnedRow {
 const isOwn = ({ id }: ViewerRef) => ({ AND: [{ ownerId: { not: null } }, { ownerId: id }] });
 
 listedRecord('DttTemplate', {
-  description:
-    "A training program (DTT template, also called DTT settings): one of the viewer's own, or imported.",
-  one: 'A template of the viewer, owned or imported.',
-  all: "The viewer's templates, owned and imported, newest first.",
+  description: 'A training program (DTT template, also called DTT settings): one of your own, or imported.',
+  one: 'One of your templates, owned or imported.',
+  all: 'Your templates, owned and imported, newest first.',
   columns: {
     bubbleId: 'Public identifier.',
     name: 'Name.',
     description: nullIfUnknown('What the program is about.'),
     tagline: nullIfUnknown('One line to recognise it by.'),
-    message: nullIfUnknown('What it says to the one who trains.'),
+    message: nullIfUnknown('Message shown to the user.'),
     isPublic: 'Whether other users may import it.',
-    handsFreeMode: 'Whether it runs without the hands.',
+    handsFreeMode: 'Whether it is hands-free.',
     targetDepth: 'Depth to reach, in millimetres or percent: the service has not settled which.',
     targetWindow: 'Tolerance around the target depth, in the unit of `targetDepth`.',
     toyId: 'Identifier of the toy that it is made for.',
@@ -49,21 +48,21 @@ listedRecord('DttTemplate', {
     }),
     owner: t.field({
       description:
-        'The user whom it belongs to; null for an imported template, whose owner the viewer cannot see. `ownerId` says who it is.',
+        'The user whom it belongs to; null for an imported template, whose owner you cannot see. `ownerId` says who it is.',
       ...toOne('User', 'ownerId'),
     }),
     isActive: t.boolean({
-      description: "Whether it is the viewer's active template. At most one is.",
+      description: 'Whether it is your active template. At most one is.',
       ...hasRelated('activeOf', ({ id }) => ({ id })),
     }),
     isImported: t.boolean({
-      description: 'Whether the viewer has taken it over from another user, who owns it.',
+      description: 'Whether you have imported it from another user, who owns it.',
       ...derive(['ownerId'], ({ ownerId }: OwnedRow, { id }) => ownerId !== id, {
         condition: (viewer) => ({ NOT: isOwn(viewer) }),
       }),
     }),
     viewerCanActivate: t.boolean({
-      description: 'Whether `activateTemplate` takes it: the viewer owns it.',
+      description: 'Whether `activateTemplate` takes it: you own it.',
       ...derive(['ownerId'], ({ ownerId }: OwnedRow, { id }) => ownerId === id, { condition: isOwn }),
     }),
     segments: t.field({
@@ -75,7 +74,7 @@ listedRecord('DttTemplate', {
         'DttTemplate',
         'sessions',
         'DttSession',
-        "The viewer's sessions with this template, newest first.",
+        'Your sessions with this template, newest first.',
       ),
     ),
   }),
@@ -98,7 +97,7 @@ record('DttTemplateSegment', {
 
 builder.queryField('activeDttTemplate', (t) =>
   t.field({
-    description: "The viewer's active template, null when none is.",
+    description: 'Your active template, null when none is.',
     ...findVisible('DttTemplate', ({ id }) => ({ activeOf: { some: { id } } })),
   }),
 );

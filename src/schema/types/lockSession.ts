@@ -16,11 +16,11 @@ import { ownerField } from './user.ts';
 
 listedRecord('LockSession', {
   description: 'A lock session.',
-  one: 'A lock session of the viewer.',
-  all: "The viewer's lock sessions, newest first.",
+  one: 'One of your lock sessions.',
+  all: 'Your lock sessions, newest first.',
   columns: {
-    bubbleId: 'Internal identifier.',
-    publicId: 'Public identifier.',
+    bubbleId: 'Public identifier.',
+    publicId: 'Another public identifier.',
     ownerId: 'Integer id of the user whom it belongs to.',
     name: nullIfUnknown('Name.'),
     lockState: 'State; `pending`, `locked`, `break`, `completed` and `abandoned` have been seen.',
@@ -35,7 +35,7 @@ listedRecord('LockSession', {
       type: 'DateTime',
       nullable: true,
       description:
-        'When it is due to end, or ended; null if it is not known. Of an active one it is the start and the duration, unless the ' +
+        'When it is due to end, or ended; null if it is not known. For an active session: start plus duration, unless the ' +
         'service says otherwise. It may have passed: the session is active until the service ends it.',
       ...derive(['endDate', 'isActive', 'startDate', 'duration'], endOf),
     }),
@@ -82,12 +82,12 @@ record('LockSegment', {
 });
 
 addViewerField('activeLockSession', {
-  description: "The viewer's active lock session, null when none is.",
+  description: 'Your active lock session, null when none is.',
   ...findVisible('LockSession', () => ({ isActive: true })),
 });
 
 addViewerField('latestLockSession', {
-  description: "The viewer's newest lock session, null when there is none.",
+  description: 'Your newest lock session, null when there is none.',
   ...findNewest('LockSession'),
 });
 
@@ -95,7 +95,7 @@ addStatistics({
   model: 'LockSession',
   noun: 'lock sessions',
   descriptions: {
-    query: "Statistics of the viewer's lock sessions, by when they started.",
+    query: 'Statistics of your lock sessions, by when they started.',
     figures:
       'Figures of lock sessions. An average or a sum of none is null. Sums may go beyond what an Int can hold.',
     total: 'All sessions together.',

@@ -5,8 +5,8 @@ import { ownerField } from './user.ts';
 
 listedRecord('LockTemplate', {
   description: 'A template that lock sessions are started from.',
-  one: 'A lock template of the viewer.',
-  all: "The viewer's lock templates, newest first.",
+  one: 'One of your lock templates.',
+  all: 'Your lock templates, newest first.',
   columns: {
     ownerId: 'Integer id of the user whom it belongs to.',
     name: 'Name.',
@@ -27,7 +27,7 @@ listedRecord('LockTemplate', {
         'LockTemplate',
         'sessions',
         'LockSession',
-        "The viewer's lock sessions started from this template, newest first.",
+        'Your lock sessions started from this template, newest first.',
       ),
     ),
   }),

@@ -11,7 +11,7 @@ builder.queryFields((t) => ({
   node: t.field({
     type: builder.nodeInterfaceRef(),
     nullable: true,
-    description: 'The record with this global id, or null when the viewer has none such.',
+    description: 'The record with this global id, or null if you have no such record.',
     args: { id: t.arg.id({ required: true, description: 'A global id, as any `id` field gives it.' }) },
     resolve: async (_root, { id }, context, info) =>
       (await readNodes([readGlobalId(id, 'id')], { context, info }))[0],
@@ -21,7 +21,7 @@ builder.queryFields((t) => ({
     nullable: { list: true, items: true },
     extensions: nullOnlyWithError,
     description:
-      'The records with these global ids, in the same order, null for ids of which the viewer has no record. What is no global id is ' +
+      'The records with these global ids, in the same order, null for ids of which you have no record. What is no global id is ' +
       'null as well, with an error.',
     args: {
       ids: t.arg.idList({

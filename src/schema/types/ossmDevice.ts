@@ -5,8 +5,8 @@ import { Device } from './device.ts';
 
 listedRecord('OssmDevice', {
   description: 'A device of the OSSM kind.',
-  one: 'An OSSM device of the viewer.',
-  all: "The viewer's OSSM devices, most recently visited first, never visited last.",
+  one: 'One of your OSSM devices.',
+  all: 'Your OSSM devices, most recently visited first, never visited last.',
   interfaces: [Device],
   columns: {
     chip: 'Kind of its processor.',

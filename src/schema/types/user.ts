@@ -17,7 +17,7 @@ const ScheduleType = builder.enumType('ScheduleType', {
 });
 
 export const User = record('User', {
-  description: 'A user with their profile. The viewer sees themselves and nobody else.',
+  description: 'A user with their profile. You see yourself and nobody else.',
   columns: {
     username: 'Unique name.',
     accountType: nullIfUnknown('Kind of account, such as `user`.'),
@@ -31,12 +31,7 @@ export const User = record('User', {
     profileTitle: nullIfUnknown('Title of the user.'),
     dttTotalReps: nullIfUnknown('Full cycles done in all training sessions.'),
     dttTotalSessions: nullIfUnknown('Number of training sessions.'),
-    scheduleType: {
-      type: ScheduleType,
-      ...nullIfUnknown('How the next template is chosen.'),
-      description:
-        'How the next template is chosen; null until an activation if the account lives elsewhere, which does not tell it.',
-    },
+    scheduleType: { type: ScheduleType, ...nullIfUnknown('How the next template is chosen.') },
   },
   fields: (t) => ({
     activeDttTemplate: t.field({
@@ -46,7 +41,7 @@ export const User = record('User', {
   }),
 });
 
-addQuery('User', 'The viewer, if the id is theirs.');
+addQuery('User', 'You, if the id is yours.');
 
 /** The field of records with an owner. */
 export const ownerField = {

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { createServer, IncomingMessage, ServerResponse } from 'node:http';
-import { type AddressInfo, Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { operationSpans, requestSpans, statementSpans } from '../../../src/channels.ts';
@@ -11,6 +10,7 @@ import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
 import { release } from '../../../src/version.ts';
 import { nobodyListens } from '../../support/exchanges.ts';
 import { copyTemplate } from '../../support/gateway.ts';
+import { listen, shut } from '../../support/listen.ts';
 import { readConfig } from '../../support/settings.ts';
 
 /** A span in the JSON of OTLP. */
@@ -63,10 +63,7 @@ describe('a traced gateway', () => {
       delivered += '\n';
       response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
     });
-    await once(collector.listen(0, '127.0.0.1'), 'listening');
-    const { port } = collector.address() as AddressInfo;
-
-    await trace(`http://127.0.0.1:${port}/`, async ({ url, demoToken, database }) => {
+    await trace(`${await listen(collector)}/`, async ({ url, demoToken, database }) => {
       token = demoToken ?? '';
       const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
       const post = async (query: string, variables = {}) => {
@@ -89,8 +86,7 @@ describe('a traced gateway', () => {
       await database.pool.query('ALTER TABLE "Away" RENAME TO "OssmDevice"');
     });
     vi.unstubAllEnvs();
-    collector.close();
-    collector.closeAllConnections();
+    shut(collector);
     expect(new Set(paths)).toEqual(new Set(['/v1/traces']));
     const delivery = delivered
       .trim()
@@ -170,15 +166,12 @@ it('a traced gateway closes within 5 s although the collector does not respond',
   let began = 0;
   // Accepts requests, and never responds.
   const silent = createServer(() => {});
-  await once(silent.listen(0, '127.0.0.1'), 'listening');
-  const { port } = silent.address() as AddressInfo;
-  await trace(`http://127.0.0.1:${port}`, async ({ url }) => {
+  await trace(await listen(silent), async ({ url }) => {
     await fetch(`${url}/healthz`);
     began = performance.now();
   });
   expect(performance.now() - began).toBeLessThan(8_000);
-  silent.close();
-  silent.closeAllConnections();
+  shut(silent);
 });
 
 it('the log has one line a minute when traces are not delivered, with the reason; closing unsubscribes from all channels', async () => {
@@ -189,9 +182,8 @@ it('the log has one line a minute when traces are not delivered, with the reason
     targets.add(url);
     response.writeHead(400, { 'Content-Type': 'application/json' }).end('{}');
   });
-  await once(collector.listen(0, '127.0.0.1'), 'listening');
-  const { port } = collector.address() as AddressInfo;
-  const endpoint = `http://me:secret@127.0.0.1:${port}/in?key=secret`;
+  const { host } = new URL(await listen(collector));
+  const endpoint = `http://me:secret@${host}/in?key=secret`;
   const lines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => lines.push(line) });
   vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '1');
@@ -214,8 +206,7 @@ it('the log has one line a minute when traces are not delivered, with the reason
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { level: 40, msg: 'traces not delivered', reason: expect.stringMatching(/Bad Request|400/) },
   ]);
-  expect(lines.join()).toContain(`"endpoint":"http://me:***@127.0.0.1:${port}/in?***"`);
+  expect(lines.join()).toContain(`"endpoint":"http://me:***@${host}/in?***"`);
   expect(targets).toEqual(new Set(['/in?key=secret']));
-  collector.close();
-  collector.closeAllConnections();
+  shut(collector);
 });

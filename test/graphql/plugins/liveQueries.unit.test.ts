@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Viewer } from '../../../src/auth/viewer.ts';
 import { createWatchViewer } from '../../../src/auth/watchViewer.ts';
-import { createKeyedQueue } from '../../../src/graphql/keyedQueue.ts';
 import { followChanges } from '../../../src/graphql/plugins/liveQueries.ts';
 import type { OperationFailed } from '../../../src/graphql/transports/endings.ts';
+import { createKeyedQueue } from '../../../src/http/keyedQueue.ts';
 import { createFakeFeed } from '../../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;
@@ -184,7 +184,6 @@ it('a subscription is complete after an error that the request has caused', asyn
   expect(state.runs).toBe(1);
 });
 
-const bob = 2;
 const maxAge = 300;
 
 function watch(isValid = async () => true, viewer: Viewer = alice) {
@@ -230,24 +229,6 @@ const isSettled = async (promise: Promise<unknown>) => (await soon(promise)) !==
 const pendingWork = () => new Promise((done) => setTimeout(done, 5));
 
 describe('watching a viewer', () => {
-  it('does not report changes of other users', async () => {
-    const { next, announce } = watch();
-    await next();
-    const report = next();
-    announce(bob);
-    announce(bob, 'ApiToken');
-    expect(await isSettled(report)).toBe(false);
-  });
-
-  it('reports when anything may have changed', async () => {
-    const { next, lose, regain } = watch();
-    await next();
-    lose();
-    expect(await next()).toBe('changed');
-    regain();
-    expect(await next()).toBe('changed');
-  });
-
   it('reports nothing before the token is known to be valid, and then all changes since at once', async () => {
     const token = pending();
     const { next, announce } = watch(token.isValid);

@@ -1,25 +1,22 @@
 /** The limits of WebSockets: connections, requests, memory and time; and how they end when the gateway closes. */
 
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, expect, it, vi } from 'vitest';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type Events, subscribe } from '../../support/events.ts';
-import { openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { openTestGateway } from '../../support/gateway.ts';
 import { closeSockets, connectSocket, openSocket, type RawSocket } from '../../support/sockets.ts';
 
-let gateway: TestGateway;
 let names = 0;
 const streams: Events[] = [];
 
-beforeAll(async () => {
-  gateway = await openTestGateway(undefined, {
-    settings: {
-      MAX_SUBSCRIPTIONS: '2',
-      MAX_BODY_KB: '1',
-      RATE_LIMIT: '20',
-      RATE_LIMIT_ANONYMOUS: '4',
-    },
-    mostSockets: 2,
-  });
+const gateway = await openTestGateway(undefined, {
+  settings: {
+    MAX_SUBSCRIPTIONS: '2',
+    MAX_BODY_KB: '1',
+    RATE_LIMIT: '20',
+    RATE_LIMIT_ANONYMOUS: '4',
+  },
+  mostSockets: 2,
 });
 afterEach(() => {
   for (const stream of streams.splice(0)) stream.leave();

@@ -172,28 +172,26 @@ describe('an operation', () => {
   });
 });
 
-describe('a token', () => {
-  it('that is revoked closes its sockets with 4403, whether used or idle, and no others', async () => {
-    const { token, id } = await createToken(gateway.database.pool, 'alice', 'to revoke');
-    const [used, idle, other] = [
-      await connectSocket(gateway, token),
-      await connectSocket(gateway, token),
-      await connect(),
-    ];
-    used.send(operation('s', activeName));
-    await used.next();
-    await revokeToken(gateway.database.client, id);
-    for (const socket of [used, idle]) {
-      expect(await socket.closed).toEqual({
-        code: 4403,
-        reason: 'Unauthorized: the token is unknown or revoked',
-      });
-      // No complete message, so that a client with another token continues its subscriptions.
-      expect(socket.unread).toEqual([]);
-    }
-    other.send(operation('1', viewer));
-    expect(await allOf(other, '1')).toEqual(viewerOf('1'));
-  });
+it('a token that is revoked closes its sockets with 4403, whether used or idle, and no others', async () => {
+  const { token, id } = await createToken(gateway.database.pool, 'alice', 'to revoke');
+  const [used, idle, other] = [
+    await connectSocket(gateway, token),
+    await connectSocket(gateway, token),
+    await connect(),
+  ];
+  used.send(operation('s', activeName));
+  await used.next();
+  await revokeToken(gateway.database.client, id);
+  for (const socket of [used, idle]) {
+    expect(await socket.closed).toEqual({
+      code: 4403,
+      reason: 'Unauthorized: the token is unknown or revoked',
+    });
+    // No complete message, so that a client with another token continues its subscriptions.
+    expect(socket.unread).toEqual([]);
+  }
+  other.send(operation('1', viewer));
+  expect(await allOf(other, '1')).toEqual(viewerOf('1'));
 });
 
 describe('a request for a WebSocket', () => {

@@ -1,14 +1,13 @@
 /** Builds the pages of docs/clients.md as frontends are built, and serves them. */
 
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { transformSync } from '@babel/core';
 import { build, type Plugin } from 'vite';
 import { compileScript, parse } from 'vue/compiler-sfc';
 import { readPage } from '../../docs/markdown.ts';
+import { listen } from '../../support/listen.ts';
 
 const folder = resolve('test/large/frontends');
 const example = `${folder}/generated/docs/app`;
@@ -159,10 +158,8 @@ export async function servePages(): Promise<PageServer> {
         .replaceAll('http://localhost:4000', searchParams.get('gateway') ?? '')
         .replaceAll('YOUR_API_TOKEN', searchParams.get('token') ?? ''),
     );
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  // A server that listens on an address has one.
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  const origin = await listen(server);
   return {
     manifest: `${example}/src/gql/persisted-documents.json`,
     origin,

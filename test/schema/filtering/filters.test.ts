@@ -142,7 +142,11 @@ describe('an invalid filter', () => {
       { databaseId: { in: Array(101).fill(1) } },
       'at most 100 items in where.databaseId.in',
     ],
-    ['with too many conditions', { and: Array(26).fill({ passed: { eq: true } }) }, 'at most 50 conditions'],
+    [
+      'with too many conditions',
+      { and: Array(26).fill({ passed: { eq: true } }) },
+      'at most 50 conditions: each comparison, each link, each `not`, and each item of `and` and `or` counts as one',
+    ],
     [
       'with a text of too many emoji',
       { name: { startsWith: '😀'.repeat(201) } },
@@ -153,7 +157,7 @@ describe('an invalid filter', () => {
       { or: Array.from({ length: 7 }, (_, index) => ({ template: { databaseId: { eq: index } } })) },
       'where must join at most 12 tables, and joins 14',
     ],
-    ['with too many levels', nested(6), 'where must have at most 5 levels of conditions'],
+    ['with too many levels', nested(5), 'where must have at most 5 levels of conditions'],
   ])('%s is an error of the argument where, beside the data of other fields', async (_, where, message) => {
     const { data, errors } = await graphqlOnEveryPath(
       gateway,

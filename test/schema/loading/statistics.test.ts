@@ -35,6 +35,8 @@ const changes: readonly [timeZone: string, ...days: string[]][] = [
 
 const { database } = await databaseWith();
 const sql = createSql(database.pool);
+// A mirror may have other types of segments.
+await database.client.mirror.create({ data: { source: 'https://example.com' } });
 
 const mostly = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { freq: 4, nil: null });
 /** Binary fractions, whose sum is the same in any order. */

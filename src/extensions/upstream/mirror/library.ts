@@ -1,6 +1,7 @@
 /**
  * Templates that several accounts may see: each template is one row, with an entry in the library of every account that lists
- * it. Only the list of the owner's own account makes that account the owner of the row.
+ * it. Only the list of the owner's own account makes that account the owner of the row. What a private template says is shown to
+ * another account only if its own list says the same: the owner may have ended the import at the upstream.
  */
 
 import type pg from 'pg';
@@ -48,6 +49,23 @@ export async function addImports(
      SELECT $2, id FROM "DttTemplate" WHERE id = ANY($1) AND "ownerId" IS DISTINCT FROM $2 ON CONFLICT DO NOTHING`,
     [ids, accountId],
   );
+}
+
+/**
+ * Ends the imports of templates by all accounts but the one that was told what they say now. Another account imports them again when
+ * its own list says the same.
+ */
+export async function endImports(
+  client: pg.PoolClient,
+  ids: readonly number[],
+  accountId: number,
+): Promise<void> {
+  const { rows } = await client.query<{ userId: number; ids: number[] }>(
+    `SELECT "userId", array_agg("templateId") AS ids FROM "DttLibraryEntry"
+     WHERE "templateId" = ANY($1) AND "userId" <> $2 AND "importedAt" IS NOT NULL GROUP BY "userId"`,
+    [ids, accountId],
+  );
+  for (const imports of rows) await removeTemplates(client, imports.ids, imports.userId);
 }
 
 /** Removes templates from an account's library, and deletes those that no other account has imported. */

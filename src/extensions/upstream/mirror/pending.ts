@@ -111,6 +111,10 @@ export function asStored(record: MirrorRecord, held: Row | undefined, accountId:
   return { ...owned, row: { ...owned.row, listedDigest: both.join(' ') } };
 }
 
+/** Whether a record, as it is to be stored, says what it has not said before. */
+export const isNews = (held: Row | undefined, { row }: MirrorRecord) =>
+  digestsOf(row).some((digest) => !digestsOf(held).includes(digest));
+
 /** Whether a list says of a record what it said before. @param held undefined if the account does not have the record. */
 export function isUnchanged(held: Row | undefined, record: MirrorRecord, accountId: number): boolean {
   if (digestsOf(held)[0] !== digestsOf(record.row)[0]) return false;

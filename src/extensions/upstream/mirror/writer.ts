@@ -5,8 +5,16 @@
 
 import pg from 'pg';
 import type { Transaction } from '../../../database/transaction.ts';
-import { addImports, dereference, inLibrary, link, removeTemplates, takeTemplates } from './library.ts';
-import { asStored, type HeldRecords, isUnchanged } from './pending.ts';
+import {
+  addImports,
+  dereference,
+  endImports,
+  inLibrary,
+  link,
+  removeTemplates,
+  takeTemplates,
+} from './library.ts';
+import { asStored, type HeldRecords, isNews, isUnchanged } from './pending.ts';
 import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
 import {
   acquireSharedLock,
@@ -84,14 +92,21 @@ async function replaceRecords(
   // Details are written even if nothing has changed: that ends their pending state.
   const written = kind.summary ? [...new Set([...changed, ...whole])] : changed;
   if (written.length > 0) await replaceRows(client, kind, written, accountId);
-  const ids = stored.map(({ row }) => row.id);
-  if (table === 'DttTemplate') await addImports(client, ids, accountId);
+  const ids = idsOf(stored);
+  if (table === 'DttTemplate') {
+    const isShown = (record: MirrorRecord) => current.includes(record) || heldOf(record)?.isPublic === true;
+    await addImports(client, idsOf(stored.filter(isShown)), accountId);
+    const isPrivateNews = (record: MirrorRecord) => !record.row.isPublic && isNews(heldOf(record), record);
+    await endImports(client, idsOf(current.filter(isPrivateNews)), accountId);
+  }
   await link(client, table, accountId);
 
   const created = ids.filter((id) => !known.has(id)).length;
   const updated = changed.filter(({ row }) => known.has(row.id)).length;
   return { counts: { created, updated, unchanged: ids.length - created - updated }, rejected };
 }
+
+const idsOf = (records: readonly MirrorRecord[]) => records.map(({ row }) => row.id);
 
 const isAsAsked = (id: number, held: Row | undefined, asked: HeldRecords | undefined) =>
   held?.listedDigest === asked?.get(id)?.listedDigest;
@@ -118,7 +133,7 @@ async function lockRows(
 ): Promise<ReadonlyMap<number, Row>> {
   const { rows } = await client.query<Row>(
     `SELECT * FROM "${table}" WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`,
-    [records.map(({ row }) => row.id)],
+    [idsOf(records)],
   );
   return new Map(rows.map((row) => [row.id, row]));
 }
@@ -135,7 +150,7 @@ async function claimRecords(
   held: ReadonlyMap<number, Row>,
   accountId: number,
 ): Promise<{ known: ReadonlySet<number>; claimed: readonly MirrorRecord[]; rejected: MirrorRecord[] }> {
-  const ids = records.map(({ row }) => row.id);
+  const ids = idsOf(records);
   const ownerOf = (id: number) => held.get(id)?.ownerId;
   const ofOthers = ids.filter((id) => ownerOf(id) != null && ownerOf(id) !== accountId);
   if (table === 'DttTemplate') {

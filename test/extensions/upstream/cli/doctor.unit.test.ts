@@ -1,22 +1,9 @@
 /** The check of the upstream. */
 
-import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
 import { checkUpstream } from '../../../../src/extensions/upstream/cli/doctor.ts';
-
-/** Starts a server, which is closed after the test. Returns its port. */
-async function listen(respond: RequestListener): Promise<string> {
-  const server = createServer(respond).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  // A server that listens on a port has an address of this type.
-  return String((server.address() as AddressInfo).port);
-}
+import { listen, shut } from '../../../support/listen.ts';
 
 it('finds a problem with an upstream out of reach, and does not show the token', async () => {
   const found = await checkUpstream('http://127.0.0.1:1/api/v1', 'secret');
@@ -34,11 +21,12 @@ it.each([
   'sends the upstream one request with the token %j, and judges a response with %i and the body %j',
   async (UPSTREAM_TOKEN, status, body, state, says) => {
     const received: string[] = [];
-    const port = await listen(({ method, url, headers }, response) => {
+    const server = createServer(({ method, url, headers }, response) => {
       received.push(`${method} ${url} ${headers.authorization}`);
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
     });
-    const found = await checkUpstream(`http://127.0.0.1:${port}/api/v1`, UPSTREAM_TOKEN || undefined);
+    onTestFinished(() => shut(server));
+    const found = await checkUpstream(`${await listen(server)}/api/v1`, UPSTREAM_TOKEN || undefined);
     const isProblem = typeof found === 'object';
     expect([isProblem ? 'problem' : 'ok', isProblem ? found.says : found]).toEqual([
       state,

@@ -253,6 +253,23 @@ describe('a session that is missing from the list', () => {
   });
 });
 
+it('what is missing is removed from a complete list, after a record that the list hides, and from a record', async () => {
+  for (const id of [1, 2, 3]) memoryUpstream.dttDevices.set(id, { version: 1, ownerId: 1 });
+  memoryUpstream.lockSessions.set(1, { version: 1, ownerId: 1, isActive: false });
+  await readLists();
+  expect(await database.client.lockSegment.count()).toBe(1);
+  for (const id of [1, 3]) memoryUpstream.dttDevices.delete(id);
+  instead = (path, own) => {
+    if (path.startsWith('/dtt?')) return { data: [] };
+    return path.startsWith('/lkbx/sessions?')
+      ? { data: [{ ...Object(own).data[0], LockSegment: [] }] }
+      : undefined;
+  };
+  await readLists();
+  expect(await database.client.dttDevice.findMany()).toMatchObject([{ id: 2 }]);
+  expect(await database.client.lockSegment.count()).toBe(0);
+});
+
 it('a session that is not valid counts as left out, also after runs that read only the newest sessions', async () => {
   addSessions(sessions + 1, 150);
   // Points are whole numbers.

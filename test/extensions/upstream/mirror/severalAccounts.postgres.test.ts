@@ -93,6 +93,61 @@ describe('a template that several accounts see', () => {
     expect(await database.client.dttTemplateSegment.findMany()).toMatchObject([{ duration: 2 }]);
   });
 
+  describe('and is private', () => {
+    const change = (version: number) =>
+      memoryUpstream.dttTemplates.set(7, { ownerId: 1, version, isPrivate: true });
+    /** What the account of each library sees of it. */
+    const shown = async () =>
+      (
+        await database.pool.query<{ line: string }>(
+          `SELECT "userId" || ': ' || name AS line FROM "DttLibraryEntry" JOIN "DttTemplate" ON id = "templateId" ORDER BY 1`,
+        )
+      ).rows.map(({ line }) => line);
+    const owned = (version: number) => `1: template 7, version ${version}`;
+    const imported = (version: number) => `2: template 7, version ${version}`;
+
+    it('shows each account only what its own list has said', async () => {
+      session(2, 2, 5, 7);
+      await pull(1, 2);
+      const seen: string[][] = [];
+      for (const [version, reader] of [[2, 1] as const, [2, 2] as const, [3, 2] as const, [3, 1] as const]) {
+        change(version);
+        await pull(reader);
+        seen.push([...(await shown()), ...(await references())]);
+      }
+      const used = '2 of 2: (5) 7';
+      expect(seen).toEqual([
+        [owned(2), '2 of 2: (5) (7)'],
+        [owned(2), imported(2), used],
+        [owned(3), imported(3), used],
+        [owned(3), imported(3), used],
+      ]);
+      memoryUpstream.users.get(2)?.imports.delete(7);
+      change(4);
+      await pull(1);
+      expect(await shown()).toEqual([owned(4)]);
+    });
+
+    it('is not imported by a response that is older than what it says', async () => {
+      await pull(2, 1);
+      const upstream = upstreamOf(memoryUpstream, 2);
+      const pausing = {
+        ...upstream,
+        async get(path: string) {
+          const response = await upstream.get(path);
+          if (path.startsWith('/dtt/templates?')) {
+            change(4);
+            await pull(1);
+          }
+          return response;
+        },
+      };
+      change(3);
+      await sync({ pool: database.pool, upstream: pausing });
+      expect(await shown()).toEqual([owned(4)]);
+    });
+  });
+
   it('has its details still pending for the others when one account gets 404 for them', async () => {
     await sync({ pool: database.pool, upstream: upstreamOf(memoryUpstream, 1), listsOnly: true });
     const upstream = upstreamOf(memoryUpstream, 2);

@@ -202,7 +202,7 @@ describe('a session that a client has written', () => {
   });
 });
 
-it('a web page of a configured origin may send the methods of forwarded requests, and read the age of a response', async () => {
+it('a web page of a configured origin may send the methods of forwarded requests', async () => {
   const origin = 'https://app.example.com';
   const { gateway } = await open({ settings: { CORS_ORIGINS: origin } });
   const preflight = await fetch(`${gateway.url}/api/v1/dtt/templates/1`, {
@@ -210,10 +210,4 @@ it('a web page of a configured origin may send the methods of forwarded requests
     headers: { Origin: origin, 'Access-Control-Request-Method': 'PATCH' },
   });
   expect(preflight.headers.get('Access-Control-Allow-Methods')).toBe('GET,HEAD,POST,PUT,PATCH,DELETE');
-  const read = () =>
-    fetch(`${gateway.url}/api/v1/dtt`, { headers: { Origin: origin, Authorization: `Bearer ${alice}` } });
-  await read();
-  const response = await read();
-  expect(response.headers.get('Access-Control-Expose-Headers')).toContain('Age');
-  expect(response.headers.get('Age')).toMatch(/^\d+$/);
 });

@@ -2,7 +2,6 @@
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { vi } from 'vitest';
 import type { Viewer } from '../../../../src/auth/viewer.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
@@ -11,6 +10,7 @@ import { createProxy, type ProxyOptions } from '../../../../src/extensions/upstr
 import { send } from '../../../../src/http/send.ts';
 import { openExchanges } from '../../../support/exchanges.ts';
 import { createFakeFeed } from '../../../support/feed.ts';
+import { listen, shut } from '../../../support/listen.ts';
 
 type Respond = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -60,15 +60,12 @@ export async function openProxied(options: ProxiedOptions = {}) {
     requests.push({ method, target, headers, body });
     proxied.respond(received, response);
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  // It listens on a port, and not on a pipe.
-  const { port } = server.address() as AddressInfo;
   const proxy = createProxy({
     feed: fake.feed,
     lifetime: options.lifetime ?? 60,
     maxBytes: options.maxBytes ?? 1_000_000,
     accounts: {
-      base: `http://127.0.0.1:${port}/api/v1`,
+      base: `${await listen(server)}/api/v1`,
       longest: options.longest ?? 5_000,
       unreachable: { code: 'SERVICE_UNAVAILABLE', message: 'unreachable' },
       onWrite: (listener) => void listeners.push(listener),
@@ -138,8 +135,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
     },
     close() {
       exchanges.close();
-      server.closeAllConnections();
-      server.close();
+      shut(server);
     },
   };
   return proxied;

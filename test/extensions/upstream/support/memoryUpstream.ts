@@ -21,7 +21,7 @@ export interface MemoryUpstream {
   readonly dttDevices: Map<number, Owned>;
   readonly lockTemplates: Map<number, Owned>;
   readonly lockSessions: Map<number, Owned & { isActive: boolean }>;
-  readonly dttTemplates: Map<number, Owned>;
+  readonly dttTemplates: Map<number, Owned & { isPrivate?: boolean }>;
   readonly dttSessions: Map<number, Owned & { trainerId: number; templateId: number | null }>;
 }
 
@@ -79,13 +79,13 @@ export function upstreamOf(
     '/dtt/templates': {
       ids: () => templatesOf(memoryUpstream, userId),
       record(id, isWhole) {
-        const { ownerId, version } = found(memoryUpstream.dttTemplates, id);
+        const { ownerId, version, isPrivate = false } = found(memoryUpstream.dttTemplates, id);
         return {
           id,
           bubbleId: `template-${id}`,
           ownerId,
           name: `template ${id}, version ${version}`,
-          isPublic: true,
+          isPublic: !isPrivate,
           isActive: found(memoryUpstream.users, userId).activeTemplate === id,
           handsFreeMode: false,
           targetDepth: 1,

@@ -4,9 +4,8 @@
  * headers. It records each response with what it knew of the account then.
  */
 
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen, shut } from '../../../support/listen.ts';
 
 /** A response that the upstream has given. */
 export interface GivenResponse {
@@ -34,7 +33,7 @@ export interface OddUpstream {
   activeTemplates(account: number): readonly number[];
   /** How long, in milliseconds, a response takes at most once it is made; 0 at first. */
   latest: number;
-  close(): Promise<void>;
+  close(): void;
 }
 
 interface OddAccount {
@@ -230,20 +229,13 @@ export async function openOddUpstream(tokens: Readonly<Record<string, number>>):
   const server = createServer((request, response) => {
     respond(request, response).catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  // It listens on a port, and not on a pipe.
-  const { port } = server.address() as AddressInfo;
   const upstream: OddUpstream = {
-    base: `http://127.0.0.1:${port}${basePath}`,
+    base: `${await listen(server)}${basePath}`,
     responses,
     trouble: 'none',
     latest: 0,
     activeTemplates: (id) => accounts.get(id)?.activeTemplates ?? [],
-    async close() {
-      server.close();
-      server.closeAllConnections();
-    },
+    close: () => shut(server),
   };
   return upstream;
 }

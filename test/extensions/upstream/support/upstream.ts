@@ -1,10 +1,8 @@
 /** A gateway and a mirror of it, with a proxy between them that can misbehave. */
 
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtemp } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createToken } from '../../../../src/auth/tokens.ts';
@@ -24,6 +22,7 @@ import {
   type TestGateway,
   type TestGatewayOptions,
 } from '../../../support/gateway.ts';
+import { listen, shut } from '../../../support/listen.ts';
 import { extensionsWith } from './mirrorService.ts';
 
 export const shortTiming: Timing = {
@@ -43,7 +42,7 @@ export interface FaultyProxy {
   misbehave: (request: IncomingMessage, response: ServerResponse) => boolean;
   /** Changes the data of a successful response. */
   rewrite: (path: string, data: unknown) => unknown;
-  close(): Promise<void>;
+  close(): void;
 }
 
 export const behave = () => false;
@@ -56,20 +55,13 @@ export async function openProxy(gateway?: Pick<TestGateway, 'url'>): Promise<Fau
     if (proxy.misbehave(request, response)) return;
     forward(request, response).catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  // It listens on a port, and not on a pipe.
-  const { port } = server.address() as AddressInfo;
   const proxy: FaultyProxy = {
-    base: `http://127.0.0.1:${port}/api/v1`,
+    base: `${await listen(server)}/api/v1`,
     requests: [],
     authorizations: [],
     misbehave: behave,
     rewrite: unchanged,
-    async close() {
-      server.close();
-      server.closeAllConnections();
-    },
+    close: () => shut(server),
   };
   return proxy;
 
@@ -211,7 +203,7 @@ export async function openScene(): Promise<Scene> {
     },
     async close() {
       await closeGateways();
-      await proxy.close();
+      proxy.close();
       await target.close();
       await database.close();
     },

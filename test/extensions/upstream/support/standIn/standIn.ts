@@ -4,8 +4,8 @@
  */
 
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { listen, shut } from '../../../../support/listen.ts';
 import type { Fault } from './faults.ts';
 import { failure, type Reply, read } from './reads.ts';
 import { type Account, type AccountOptions, createWorld, type World } from './world.ts';
@@ -117,11 +117,9 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
   const server = createServer((request, response) => {
     respond(request, response).catch(() => response.destroy());
   });
-  await listen(server, options.port ?? 0);
-  const port = portOf(server);
 
   return {
-    base: `http://127.0.0.1:${port}${basePath}`,
+    base: `${await listen(server, options.port)}${basePath}`,
     world,
     account: (id) => accountOf(world, id),
     addToken(token, account) {
@@ -151,8 +149,7 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
     async stop() {
       if (!server.listening) return;
       const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
+      shut(server);
       await closed;
     },
   };
@@ -199,11 +196,3 @@ function send(response: ServerResponse, method: string, { status, body, headers 
   response.writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', ...headers });
   response.end(method === 'HEAD' ? undefined : text);
 }
-
-async function listen(server: Server, port: number): Promise<void> {
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-}
-
-/** It listens on a port, and not on a pipe. */
-const portOf = (server: Server) => (server.address() as AddressInfo).port;

@@ -1,8 +1,8 @@
 /** GraphiQL: a page that the build bundles from the folder `explorer`. */
 
-import type { DemoTokenFor } from '../pages/demoToken.ts';
-import { headerFor, type PageSettings } from '../pages/links.ts';
-import { bundledPage, ownFiles, type PageHandler, pageByToken, pageResponse } from '../pages/page.ts';
+import type { DemoTokenFor } from './demoToken.ts';
+import { headerFor, type PageSettings } from './links.ts';
+import { bundledPage, ownFiles, type PageHandler, pageByToken, pageResponse } from './page.ts';
 
 /** @param demoTokenFor returns the token that GraphiQL sends by default, if there is one for the request. */
 export function createExplorer(demoTokenFor: DemoTokenFor, settings: PageSettings): PageHandler {

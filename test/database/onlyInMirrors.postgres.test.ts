@@ -1,8 +1,9 @@
-/** Columns that are null only in a mirror: in any other database, every write of null there is rejected. */
+/** Values that only a mirror may have: in any other database, every write of them is rejected. */
 
-import { isObjectType } from 'graphql';
+import { type GraphQLObjectType, isObjectType } from 'graphql';
 import { describe, expect, it } from 'vitest';
-import { descriptionOfUnknown } from '../../src/schema/fields.ts';
+import { isRecordType } from '../../src/database/models.ts';
+import { isNullIfUnknown } from '../../src/schema/fields.ts';
 import { needsOf } from '../../src/schema/requirements.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { createAccount } from '../support/accounts.ts';
@@ -13,10 +14,10 @@ await createAccount(database.client, 'alice');
 
 /** The columns whose fields say that they are null only in a mirror, as `Table.column`. */
 const columns = Object.values(schema.getTypeMap())
-  .filter(isObjectType)
+  .filter((type): type is GraphQLObjectType => isObjectType(type) && isRecordType(type.name))
   .flatMap((type) =>
     Object.values(type.getFields())
-      .filter((field) => descriptionOfUnknown(field) !== undefined)
+      .filter(isNullIfUnknown)
       .flatMap(({ name }) => (needsOf(type, name).columns ?? []).map((column) => `${type.name}.${column}`)),
   )
   .toSorted();
@@ -33,6 +34,8 @@ async function attempt(sql: string, first = ''): Promise<unknown> {
   client.release();
   return outcome;
 }
+
+const isMirror = `INSERT INTO "Mirror" (source) VALUES ('https://example.com')`;
 
 describe('a column that is null only in a mirror', () => {
   it('has a trigger, and a field that says so', async () => {
@@ -63,10 +66,20 @@ describe('a column that is null only in a mirror', () => {
       isActive: false,
       [column]: null,
     })}')).* FROM "${table}" t LIMIT 1`;
-    const isMirror = `INSERT INTO "Mirror" (source) VALUES ('https://example.com')`;
     for (const write of [update, insert]) {
       expect(await attempt(write), write).toEqual(rejected);
       expect(await attempt(write, isMirror), write).toBe('wrote 1 rows');
     }
   });
+});
+
+it.each([
+  `UPDATE "TrainerSegment" SET type = 'Bounce' WHERE id = (SELECT min(id) FROM "TrainerSegment")`,
+  `INSERT INTO "TrainerSegment" ("sessionId", "order", type) SELECT min(id), 9, '' FROM "DttSession"`,
+])('a type of trainer segments that the interface does not name is rejected elsewhere: %s', async (write) => {
+  expect(await attempt(write)).toMatchObject({
+    code: '23514',
+    message: expect.stringContaining('only a mirror may have other types'),
+  });
+  expect(await attempt(write, isMirror)).toBe('wrote 1 rows');
 });

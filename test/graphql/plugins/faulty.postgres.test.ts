@@ -1,0 +1,79 @@
+/** Plugins of others that do what they should not: what clients get then. */
+
+import type { Plugin } from 'graphql-yoga';
+import { afterEach, expect, it } from 'vitest';
+import { createAccount } from '../../support/accounts.ts';
+import { openTestGateway, type TestGateway } from '../../support/gateway.ts';
+
+let gateway: TestGateway | undefined;
+afterEach(async () => {
+  await gateway?.close();
+  gateway = undefined;
+});
+
+/** Sends an operation to a gateway with the plugin, and returns the response up to its first error. */
+async function send(plugin: Plugin, accept: string, query = '{ viewer { username } }') {
+  gateway = await openTestGateway(undefined, { plugins: [plugin] });
+  const { token, dttTemplates } = await createAccount(gateway.database.client, 'alice');
+  const response = await fetch(`${gateway.url}/graphql`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, Accept: accept, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ query: query.replace('ID', String(dttTemplates[0])) }),
+  });
+  let text = '';
+  for await (const piece of response.body ?? []) {
+    text += Buffer.from(piece).toString();
+    // A subscription goes on.
+    if (text.includes('"errors"')) break;
+  }
+  return text;
+}
+
+const json = 'application/json';
+const events = 'text/event-stream';
+const multipart = 'multipart/mixed;subscriptionSpec=1.0';
+const masked = 'Internal server error';
+
+/** An error as a plugin for JavaScript may make it. */
+const bare = { errors: [{ message: 'limited' }] } as object;
+
+it.each<[what: string, plugin: Plugin]>([
+  ['before the execution', { onParams: ({ setResult }) => setResult(bare) }],
+  ['after it', { onExecutionResult: ({ setResult }) => setResult(bare) }],
+])('an error without extensions is sent as it is: %s', async (_what, plugin) => {
+  expect(await send(plugin, json)).toBe('{"errors":[{"message":"limited"}]}');
+  await gateway?.close();
+  expect(await send(plugin, events)).toContain('{"errors":[{"message":"limited"}]}');
+});
+
+it.each([json, events, multipart])('a result that is no JSON is an error: %s', async (accept) => {
+  const setBigInt: Plugin = {
+    onExecute: () => ({ onExecuteDone: ({ setResult }) => setResult({ data: { viewer: 1n } }) }),
+  };
+  const text = await send(setBigInt, accept);
+  expect(text).toContain(`"message":"${masked}"`);
+});
+
+it.each([events, multipart])('a result of a subscription that is no JSON is an error: %s', async (accept) => {
+  const setBigInt: Plugin = {
+    onSubscribe: () => ({
+      onSubscribeResult: () => ({
+        onNext: ({ setResult }) => setResult({ data: { viewer: 1n } }),
+      }),
+    }),
+  };
+  const text = await send(setBigInt, accept, 'subscription { viewer { username } }');
+  expect(text).toContain(`"message":"${masked}"`);
+});
+
+it('a query that a plugin has made a mutation is refused, and changes nothing', async () => {
+  const mutate: Plugin = {
+    onParams({ params, setParams }) {
+      setParams({ ...params, query: (params.query ?? '').replace('query', 'mutation') });
+    },
+  };
+  const query = 'query { activateTemplate(template: { databaseId: ID }) { scheduleTypeChanged } }';
+  const text = await send(mutate, json, query);
+  expect(text).toContain(masked);
+  expect(await gateway?.database.client.user.count({ where: { NOT: { activeTemplateId: null } } })).toBe(0);
+});
