@@ -57,7 +57,6 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   openPrimary?(config: Config & ValuesOf<Own>): Promise<Pick<Hooks, 'lines' | 'close'> | undefined>;
 }
 
-/** The parts of a gateway, for its extensions. */
 export interface GatewayParts {
   readonly database: Database;
   readonly feed: ChangeFeed;
@@ -112,15 +111,12 @@ export interface Hooks extends OperationHooks {
    * @param isUnheard whether the change may not have been announced here.
    */
   changed?(viewerId: number, isUnheard: boolean): void;
-  /** An exchange begins. */
   began?(exchange: Exchange): void;
-  /** An exchange is over. */
   ended?(outcome: Outcome): void;
   /** How many connections it may have open. */
   readonly connections?: number;
   /** A probe asks whether the gateway is ready: a line of the response. */
   readyLine?(): string;
-  /** Its metrics. */
   readonly metrics?: readonly Metric[];
   /** Entries of the text that a start prints. */
   readonly lines?: readonly Line[];
@@ -151,7 +147,6 @@ export interface EndpointHook extends OwnEndpoint {
   ): (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | StreamedResponse>;
 }
 
-/** The parts of the pipeline, for endpoints. */
 export interface PipelineParts {
   readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
   readonly recheck: Recheck;

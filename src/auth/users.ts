@@ -89,7 +89,6 @@ export async function setTier(
   }
 }
 
-/** The tier of a user, or undefined if there is no such user. */
 export async function findTier(client: PrismaClient, username: string): Promise<string | null | undefined> {
   const user = await client.user.findUnique({ where: { username }, select: { subscriptionTier: true } });
   return user?.subscriptionTier;

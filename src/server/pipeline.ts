@@ -116,7 +116,6 @@ async function respondToBatch(
   return batch.join(await runBatch(exchange, parts, async (part) => runTask(exchange, viewer, part)));
 }
 
-/** Makes the steps. */
 function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
   const { config, database, feed, responseCache, hooks, logger } = options;
   const { handleRest } = hooks;

@@ -1,14 +1,14 @@
 /** The pages besides the console: how they look, the reference of each API, and the home page. */
 
-import { afterAll, expect, it } from 'vitest';
-import { openDemoGateway, postJson } from '../support/gateway.ts';
+import { expect, it } from 'vitest';
+import { postJson } from '../support/gateway.ts';
+import { demoGateway } from '../support/setUp.ts';
 import { expectAccessible } from './axe.ts';
 import { useBrowser } from './browser.ts';
 import { overhang } from './console.ts';
 
 const browser = useBrowser();
-const gateway = await openDemoGateway();
-afterAll(() => gateway.close());
+const gateway = await demoGateway();
 
 it.each([
   { name: 'home', path: '/', shows: 'Beginner Program' },

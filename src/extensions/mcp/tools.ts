@@ -175,7 +175,6 @@ function contentOf(body: Buffer): { readonly data?: unknown; readonly error?: un
   return isRecord(content) ? content : {};
 }
 
-/** The target of the request, with the arguments in the path and the query. */
 function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   const query = Object.entries(others)
     .filter(([, value]) => value !== undefined && value !== null)
