@@ -89,17 +89,19 @@ const withoutArguments = rootFields.filter(({ args }) => !args.some(({ type }) =
 const byDatabaseId = rootFields.filter(({ args }) => args.some(({ name }) => name === 'databaseId'));
 const nodeTypes = schema.getPossibleTypes(assertInterfaceType(schema.getType('Node')));
 
-/** The ids of the account's records and their segments, by their type. */
+/** The ids of what an account has, by type. */
 async function allOwned(account: Account): Promise<Readonly<Record<string, readonly number[]>>> {
   const { client } = gateway.database;
   const select = { id: true };
   const session = { ownerId: account.userId };
-  const segments = {
+  const others = {
+    User: await client.user.findMany({ where: { id: account.userId }, select }),
+    ApiToken: await client.apiToken.findMany({ where: { userId: account.userId }, select }),
     DttTemplateSegment: await client.dttTemplateSegment.findMany({ where: { template: session }, select }),
     TrainerSegment: await client.trainerSegment.findMany({ where: { session }, select }),
     LockSegment: await client.lockSegment.findMany({ where: { session }, select }),
   };
-  const ids = Object.entries(segments).map(([type, rows]) => [type, rows.map(({ id }) => id)]);
+  const ids = Object.entries(others).map(([type, rows]) => [type, rows.map(({ id }) => id)]);
   return { ...recordsOf(account), ...Object.fromEntries(ids) };
 }
 
