@@ -67,6 +67,10 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
+  it('closes no object, since properties may be added', () => {
+    expect(JSON.stringify(describeShipped()).match(/"additionalProperties":\w+/)).toBeNull();
+  });
+
   it('says nothing that holds for GraphQL alone', () => {
     const document = describeShipped();
     expect(JSON.stringify(document)).not.toMatch(/NOT_FOUND|`owner`|REST interface|viewer|databaseId/i);
