@@ -56,7 +56,7 @@ it('the search leaves the cards with all its words, in both references, and a li
   expect(await shown('summary')).toEqual([]);
   await page.getByText('Nothing has these words.').waitFor();
   expect(await shown('#introduction')).toEqual([]);
-  await page.getByLabel('Search').fill('OWNS stays');
+  await page.getByLabel('Search').fill('OWN stays');
   expect(await shown('summary')).toEqual([expect.stringContaining('activateTemplate')]);
   expect(await shown('h2')).toEqual(['Mutations']);
   await page.getByText(`1 of ${all}`).waitFor();
