@@ -62,6 +62,9 @@ function readDescriptors(): number {
   }
 }
 
+/** How many requests a client may send before it has the response to an earlier one. Each of them takes memory. */
+export const mostPipelined = 200;
+
 /** @param closing aborted when the gateway closes. */
 export function watchConnections(
   server: Server,
@@ -191,6 +194,8 @@ function begin(connection: ConnectionState | undefined, exchange: Exchange): Pro
   if (response.socket !== null) return undefined;
   connection.queued ??= new Set();
   connection.queued.add(response);
+  // Node would go on reading, since a request that waits has no response yet.
+  if (connection.queued.size > mostPipelined) exchange.request.socket.destroy();
   response.once('close', () => connection.queued?.delete(response));
   // Requests that a client sends without waiting are handled one after the other (RFC 9112, section 9.3.2): one before may write, or be
   // answered by a stream. Were the responses of many made ahead, Node would stop reading, and not notice when the client leaves.

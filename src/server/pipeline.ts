@@ -3,6 +3,7 @@
  * WebSocket takes the same steps (`webSocketAccess.ts`). A handler returns a response or a task; it never sends one.
  */
 
+import { allows, type Scope } from '../auth/scopes.ts';
 import { findToken, lockViewer } from '../auth/tokens.ts';
 import {
   createViewers,
@@ -15,7 +16,7 @@ import {
 import { createWatchViewer } from '../auth/watchViewer.ts';
 import { createClients } from '../database/clients.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
-import { type TokenProblem, unauthenticated } from '../errors.ts';
+import { beyondScope, type TokenProblem, unauthenticated } from '../errors.ts';
 import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { addressOf } from '../http/clientAddress.ts';
@@ -304,8 +305,8 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
     demoToken === undefined
       ? shownToken
       : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
-  const contextsBy = createContexts(options, viewers, outages);
-  const contextOf = contextsBy(turns.forRequest, guard);
+  const contextsBy = createContexts(options, viewers, outages, guard);
+  const contextOf = contextsBy(turns.forRequest);
   return {
     recheck,
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
@@ -318,7 +319,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
       changes: {
         watchViewer,
         cache: responseCache,
-        createContext: contextsBy(turns.forLiveQuery, () => unguarded),
+        createContext: contextsBy(turns.forLiveQuery, unguarded),
       },
       demoTokenFor,
       isValid,
@@ -335,49 +336,58 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
 }
 
 /** Returns a factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
-function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
+function createContexts(
+  { database, hooks }: ServerOptions,
+  viewers: Viewers,
+  { watch, fail }: Outages,
+  guard: (viewer: Viewer, needed: Scope) => RunInTurn,
+) {
   const { elsewhere, compile } = hooks;
   const forOperation: OperationHooks = {
     compile,
     // Its statements are not among those that are watched.
     elsewhere: elsewhere && {
-      activate: (...given) => elsewhere.activate(...given).catch(fail),
+      activate: (viewer, id, activateHere) =>
+        elsewhere.activate(viewer, id, activateHere, guard(viewer, 'activate')).catch(fail),
       fetchDetails: (...given) => elsewhere.fetchDetails(...given).catch(fail),
     },
   };
   const clients = createClients(database.pool, fail, elsewhere !== undefined);
-  return (runnerFor: (userId: number) => RunInTurn, guardOf: (viewer: Viewer) => RunInTurn) =>
-    (viewer: Viewer) => {
-      const inTurn = runnerFor(viewer.id);
-      let guarded = guardOf(viewer);
-      // A statement may have waited for its turn.
-      const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
-      const other = hooks.sqlFor?.(viewer);
-      const sql = other
-        ? withRunner(other, (statement) => watch(() => guarded(statement)))
-        : withRunner(database.sql, run);
-      const runClient: RunInTurn = other
-        ? (operation) => watch(() => other.onPrimary(() => run(operation)))
-        : run;
-      const changeTokens: Context['changeTokens'] = async (change) => {
-        try {
-          const changed = await runClient(() =>
-            clients.transact(viewer, async (prisma, connection) =>
-              change(prisma, connection, await lockViewer(connection, viewer)),
-            ),
-          );
-          // The payload may be that of the end of this token.
-          guarded = unguarded;
-          return changed;
-        } finally {
-          viewers.forget(viewer.id);
-        }
-      };
-      return createContext(sql, viewer, forOperation, {
-        prisma: clients.of(viewer, runClient),
-        changeTokens,
-      });
+  return (runnerFor: (userId: number) => RunInTurn, reading?: RunInTurn) => (viewer: Viewer) => {
+    const inTurn = runnerFor(viewer.id);
+    let guarded = reading ?? guard(viewer, 'read');
+    // A statement may have waited for its turn.
+    const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
+    const other = hooks.sqlFor?.(viewer);
+    const ownTurn = other ? unguarded : inTurn;
+    const writing = guard(viewer, 'activate');
+    const sql = withRunner(
+      other ?? database.sql,
+      (statement) => watch(() => ownTurn(() => guarded(statement))),
+      (statement) => watch(() => ownTurn(() => writing(statement))),
+    );
+    const runClient: RunInTurn = other
+      ? (operation) => watch(() => other.onPrimary(() => run(operation)))
+      : run;
+    const changeTokens: Context['changeTokens'] = async (change) => {
+      try {
+        const changed = await runClient(() =>
+          clients.transact(viewer, async (prisma, connection) =>
+            change(prisma, connection, await lockViewer(connection, viewer)),
+          ),
+        );
+        // The payload may be that of the end of this token.
+        guarded = unguarded;
+        return changed;
+      } finally {
+        viewers.forget(viewer.id);
+      }
     };
+    return createContext(sql, viewer, forOperation, {
+      prisma: clients.of(viewer, runClient),
+      changeTokens,
+    });
+  };
 }
 
 /** Checks again tokens that were valid when their requests arrived. */
@@ -400,16 +410,14 @@ function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'toke
     return found instanceof Promise ? found.then(noted) : noted(found);
   };
 
-  /** Makes a function that runs the statements of a viewer, each of which may have waited for its turn. */
-  function guard(viewer: Viewer): RunInTurn {
-    const fail = (problem: TokenProblem): never => {
-      throw unauthenticated(problem);
-    };
+  /** Makes a function that runs what needs a scope of the viewer's token: each statement or request may have waited for its turn. */
+  function guard(viewer: Viewer, needed: Scope): RunInTurn {
     return async (statement) => {
-      if (viewer.ended?.aborted) fail('invalid');
+      if (viewer.ended?.aborted) throw unauthenticated('invalid');
       const found = viewer.tokenId === undefined ? viewer : viewers.recheck(viewer);
       const now = found instanceof Promise ? await found : found;
-      if (now === null || now === 'expired') fail(now ?? 'invalid');
+      if (now === null || now === 'expired') throw unauthenticated(now ?? 'invalid');
+      if (!allows(now.scope, needed)) throw beyondScope(needed, false);
       return statement();
     };
   }
