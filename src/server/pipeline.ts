@@ -356,10 +356,8 @@ function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { 
       let guarded = guardOf(viewer);
       // A statement may have waited for its turn.
       const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
-      const other = hooks.sqlFor?.(viewer);
-      const sql = other
-        ? withRunner(other, (statement) => watch(() => guarded(statement)))
-        : withRunner(database.sql, run);
+      const other = hooks.sqlFor?.(viewer, (statement) => guarded(statement));
+      const sql = other ? withRunner(other, watch) : withRunner(database.sql, run);
       const runClient: RunInTurn = other
         ? (operation) => watch(() => other.onPrimary(() => run(operation)))
         : run;

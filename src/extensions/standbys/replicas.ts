@@ -22,6 +22,7 @@ import { connectTo, type PoolLimits, sessionSettingsOf } from '../../database/da
 import type { ChangeFeed } from '../../database/feed/changeFeed.ts';
 import { type ReadCheck, type Sql, statementName } from '../../database/reader/sql.ts';
 import { isPooled, NoConnection } from '../../database/session.ts';
+import type { RunInTurn } from '../../database/turns.ts';
 import { maxViewers } from '../../database/viewerVersions.ts';
 import { createSharedRuns, pause } from '../../database/waiting.ts';
 import { clientError, errorText, messages, SetupError } from '../../errors.ts';
@@ -56,8 +57,10 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
   });
   return {
     /** The SQL interface of one operation of the viewer. Each viewer has one address; there is at least one. */
-    sqlFor: ({ id }: { readonly id: number }) =>
-      createOperationSql(sql, id, addresses[id % addresses.length] as StandbyAddress, viewers, counts),
+    sqlFor({ id: viewerId }: { readonly id: number }, guard: RunInTurn) {
+      const address = addresses[viewerId % addresses.length] as StandbyAddress;
+      return createOperationSql(sql, { viewerId, address, guard }, viewers, counts);
+    },
     /** Must be called before a change by the viewer, or one that the viewer knows, is acknowledged. */
     changed: viewers.noteChange,
     metrics: metricsOf(figures),
@@ -111,11 +114,17 @@ export function metricsOf(figures: () => Figures): readonly Metric[] {
   ];
 }
 
+/** Whose operation it is, and where it reads. */
+interface OperationPlace {
+  readonly viewerId: number;
+  readonly address: StandbyAddress;
+  readonly guard: RunInTurn;
+}
+
 /** The SQL interface of one operation: all its reads go to one server, which is the primary as soon as it has written. */
 function createOperationSql(
   primary: Sql,
-  viewerId: number,
-  address: StandbyAddress,
+  { viewerId, address, guard }: OperationPlace,
   viewers: ReturnType<typeof trackViewers>,
   counts: { primary: number; retried: number },
 ): OperationSql {
@@ -133,7 +142,10 @@ function createOperationSql(
   async function read<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     choosing ??= choose();
     const standby = await choosing;
-    if (!standby) return usePrimary(use);
+    return standby ? guard(() => useStandby(standby, use)) : usePrimary(use);
+  }
+
+  async function useStandby<Rows>(standby: Standby, use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     try {
       const rows = await use(standby.sql);
       address.reads++;
@@ -153,7 +165,7 @@ function createOperationSql(
     choosing = Promise.resolve(undefined);
     await viewers.showOnPrimary(viewerId, address.catchUp);
     try {
-      return await use(primary);
+      return await guard(() => use(primary));
     } finally {
       counts.primary++;
       viewers.noteChange(viewerId);
