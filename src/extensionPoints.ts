@@ -102,8 +102,11 @@ export interface Hooks extends OperationHooks {
    * @returns undefined if there is nothing to wait for.
    */
   beforeRead?(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined;
-  /** An operation reads: the SQL interface for all its statements, in place of the core's. */
-  sqlFor?(viewer: Viewer): OperationSql;
+  /**
+   * An operation reads: the SQL interface for all its statements, in place of the core's.
+   * @param guard runs each statement after the last wait before it, or throws if the token has ended, or may not write.
+   */
+  sqlFor?(viewer: Viewer, guard: Guard): OperationSql;
   /** A request may have written, and is about to be answered. It may add headers to the exchange. */
   afterWrite?(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
   /**
@@ -123,6 +126,8 @@ export interface Hooks extends OperationHooks {
   /** The gateway closes. What was opened later is closed before. */
   close?(): Promise<void>;
 }
+
+export type Guard = <Result>(statement: () => Promise<Result>, isWrite?: boolean) => Promise<Result>;
 
 /** Tokens of another service. */
 export interface ForeignTokens {
