@@ -9,7 +9,10 @@ import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { digestOf } from '../../../auth/tokens.ts';
 import { tokenIn, type Viewer } from '../../../auth/viewer.ts';
 import { resultWithin } from '../../../database/waiting.ts';
+import type { ForeignTokens } from '../../../extensionPoints.ts';
+import { httpErrors } from '../../../http/errorResponse.ts';
 import { atMost } from '../../../http/lruLimit.ts';
+import { messages } from '../messages.ts';
 
 /** The response of the upstream about a token. */
 export type TokenCheck =
@@ -24,10 +27,9 @@ export type TokenCheck =
  */
 export type TokenStatus = 'valid' | 'invalid' | 'another' | 'doubtful';
 
-/** The viewer of a token, null if the token is invalid; or the error if the upstream gives no answer now. */
-export type Authentication =
-  | { readonly viewer: Viewer | null }
-  | { readonly error: 'upstreamAway' | 'tooManyRequests'; readonly retryAfter: number };
+type Authentication = Awaited<ReturnType<ForeignTokens['authenticate']>>;
+
+const upstreamAway = { code: 'SERVICE_UNAVAILABLE', message: messages.upstreamUnreachable } as const;
 
 /** A valid token and its viewer. */
 export interface Credential {
@@ -116,7 +118,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
       const entry = known.get(token);
       if (!entry) return known.isKnownInvalid(token) ? { viewer: null } : checkFirst(token, address);
       const kind = await confirm(entry);
-      if (kind === 'away') return { error: 'upstreamAway', retryAfter: secondsUntil(entry.askAgainAt) };
+      if (kind === 'away') return { error: upstreamAway, retryAfter: secondsUntil(entry.askAgainAt) };
       return { viewer: kind === 'valid' ? entry.viewer : null };
     },
 
@@ -289,9 +291,9 @@ function createFirstChecks({ check, onBegin }: UpstreamTokensOptions, known: Kno
     // Other tokens of the address may have been found invalid while this one waited.
     const before = await failures.get(address);
     if (before !== null && before.consumedPoints >= maxFailures)
-      return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
+      return { error: httpErrors.tooManyRequests, retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
     const until = Math.max(...[digestOf(token), address].map((key) => waiting.get(key) ?? 0));
-    if (until > performance.now()) return { error: 'upstreamAway', retryAfter: secondsUntil(until) };
+    if (until > performance.now()) return { error: upstreamAway, retryAfter: secondsUntil(until) };
     const askedAt = performance.now();
     const checked = await check(token);
     if (checked.kind === 'away') {
@@ -299,7 +301,7 @@ function createFirstChecks({ check, onBegin }: UpstreamTokensOptions, known: Kno
       const { retryAfter = retryDelay / 1_000 } = checked;
       const key = checked.retryAfter === undefined ? address : digestOf(token);
       waiting.set(key, performance.now() + retryAfter * 1_000);
-      return { error: 'upstreamAway', retryAfter };
+      return { error: upstreamAway, retryAfter };
     }
     if (checked.kind === 'valid') {
       const credential = known.add(token, checked.userId, askedAt);

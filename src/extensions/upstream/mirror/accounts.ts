@@ -7,7 +7,6 @@ import type { Change, ChangeFeed } from '../../../database/feed/changeFeed.ts';
 import { createBudget } from '../client/budget.ts';
 import { createTurns, mostOnDemand } from '../client/turns.ts';
 import { UpstreamError } from '../client/upstream.ts';
-import type { IdentifyAccount } from './account.ts';
 import { isMirrored } from './mirror.ts';
 import {
   createMirroredAccount,
@@ -23,8 +22,6 @@ export interface AccountsOptions extends MirroredAccountOptions {
   /** Requests a minute for each account. */
   readonly rate: number;
   readonly logger: Logger;
-  /** Finds the account of a token. */
-  readonly identify: IdentifyAccount;
   /** Called with each user whose rows have changed here, before a response can show it. */
   onChanged(userId: number): void;
 }
