@@ -32,7 +32,6 @@ export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
 
 interface ReplicaOptions {
   readonly urls: readonly string[];
-  /** The primary. */
   readonly sql: Sql;
   readonly feed: ChangeFeed;
   readonly bounds: PoolLimits;
@@ -467,7 +466,6 @@ function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChan
     status = now;
   }
 
-  /** Connects, and returns why it is no longer connected. */
   async function connectOnce(): Promise<string> {
     current = await connectStandby(url, bounds, primary);
     setStatus('well');
@@ -489,7 +487,6 @@ function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChan
     /** Waits until the primary shows what the last standby that was healthy has shown. All viewers share one wait. */
     catchUp: createSharedRuns(() => catchUp(primary.sql, current && (current.lostAt() ?? performance.now())))
       .begin,
-    /** Its state in words, for logs and metrics. */
     status: () => status,
     async close() {
       closing.abort();

@@ -14,7 +14,6 @@ import { httpErrors } from '../../../http/errorResponse.ts';
 import { atMost } from '../../../http/lruLimit.ts';
 import { messages } from '../messages.ts';
 
-/** The response of the upstream about a token. */
 export type TokenCheck =
   | { readonly kind: 'valid'; readonly userId: number }
   | { readonly kind: 'invalid' }
@@ -31,7 +30,6 @@ type Authentication = Awaited<ReturnType<ForeignTokens['authenticate']>>;
 
 const upstreamAway = { code: 'SERVICE_UNAVAILABLE', message: messages.upstreamUnreachable } as const;
 
-/** A valid token and its viewer. */
 export interface Credential {
   readonly token: string;
   readonly viewer: Viewer;
@@ -204,7 +202,6 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
     },
     /** Those that were rejected since they were last confirmed. */
     doubtful: () => [...entries.values()].filter(({ doubtedAt, confirmed }) => doubtedAt > confirmed),
-    /** @param askedAt when the upstream was asked about it. */
     add(token: string, userId: number, askedAt: number): KnownCredential {
       const end = new AbortController();
       const entry: KnownCredential = {
@@ -220,7 +217,6 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
       entries.set(digestOf(token), entry);
       return entry;
     },
-    /** Notes the status of a token. @param askedAt when the request was sent. */
     note(entry: KnownCredential, said: TokenStatus, askedAt: number): void {
       if (said === 'valid') {
         if (askedAt > entry.doubtedAt) entry.confirmed = Math.max(entry.confirmed, askedAt);
@@ -238,7 +234,6 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
   };
 }
 
-/** Checks of known tokens. */
 function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens) {
   async function ask(entry: KnownCredential): Promise<TokenCheck> {
     const askedAt = performance.now();

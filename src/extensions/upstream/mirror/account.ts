@@ -5,7 +5,6 @@ import { type Upstream, unreadable } from '../client/upstream.ts';
 import { count, int, name, recordId, text, username } from './fields.ts';
 import { firstIssue } from './list.ts';
 
-/** The account's row. */
 export type Account = z.output<typeof user>;
 
 /** The id of the token's user. Nothing else of the response has to be valid. */

@@ -23,7 +23,7 @@ import type { Accounts, AccountsOptions } from './accounts.ts';
 
 export interface CredentialsOptions extends Pick<AccountsOptions, 'base' | 'logger' | 'timing' | 'interval'> {
   readonly accounts: Accounts;
-  /** The one token, if the settings name it. */
+  /** `UPSTREAM_TOKEN`. */
   readonly configured: string | undefined;
   readonly sql: Sql;
   /** For how long after its last use a token is remembered, in milliseconds. */

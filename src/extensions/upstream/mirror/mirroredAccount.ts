@@ -42,7 +42,6 @@ interface Surroundings extends MirroredAccountOptions {
   readonly stored: FreshnessStore;
   /** Called when rows of the account have changed here, whichever process wrote them. */
   onChanged(): void;
-  /** Called after each run. */
   onSuccess(): void;
   onFailure(error: unknown): void;
 }
@@ -51,7 +50,6 @@ interface Surroundings extends MirroredAccountOptions {
 const pollInterval = 250;
 const longestPoll = 10_000;
 
-/** The state that the functions below share. */
 interface AccountState extends Surroundings {
   readonly credentials: Set<Credential>;
   readonly freshness: AccountFreshness;
@@ -95,7 +93,6 @@ export function createMirroredAccount(options: Surroundings) {
     budget,
     onDemand,
     freshness,
-    /** How many records of the upstream are left out. */
     skipped: runs.skipped,
     /** How many records the current run has read so far, or the last one. */
     progress: runs.progress,
@@ -156,7 +153,6 @@ function upstreamWith(self: AccountState, credential: Credential, priority: Prio
 
 const isUsed = ({ askedAt, idle }: AccountState) => performance.now() - askedAt <= idle;
 
-/** Whether no run is due. */
 const isFresh = ({ freshness, interval, since }: AccountState) =>
   freshness.age < interval && (freshness.refreshedAt ?? 0) >= since && !freshness.isOutdated;
 

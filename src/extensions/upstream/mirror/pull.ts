@@ -26,7 +26,6 @@ import { isAboutData, removeRecords, writeRecords } from './writer.ts';
 interface PullOptions {
   /** How many records there may be in the end. */
   readonly expected?: number | undefined;
-  /** Called for every record of the list that can be read. */
   onListed?(record: MirrorRecord): void;
   /** Called with the number of new and changed records of a page, before they are written. Returns whether to read no further. */
   onPage?(news: number): Promise<boolean>;
@@ -68,7 +67,6 @@ async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promis
   return removeMissing(run, kind, listed, lowest);
 }
 
-/** Reads the items of a page. */
 function readPage({ report }: Run, kind: Kind, items: readonly Item[]): MirrorRecord[] {
   return items.flatMap(({ id, item }) => {
     const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);

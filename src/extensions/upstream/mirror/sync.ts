@@ -73,12 +73,6 @@ export async function syncDetails(
 const leased = (run: UnleasedRun, purpose: Purpose, read: (run: Run) => Promise<void>): Promise<boolean> =>
   whileLeased(run.pool, run.account.id, purpose, (transaction) => read({ ...run, transaction }));
 
-interface RunsOptions {
-  readonly pool: pg.Pool;
-  readonly userId: number;
-  readonly logger: Logger;
-}
-
 const sessions = kindsOf(0).dttSessions.name;
 
 const sumOf = (counts: ReadonlyMap<string, number>) =>
@@ -87,7 +81,7 @@ const sumOf = (counts: ReadonlyMap<string, number>) =>
 export type AccountRuns = ReturnType<typeof createRuns>;
 
 /** The runs of an account. One run of each kind at a time, in all processes over the database. */
-export function createRuns({ pool, userId, logger }: RunsOptions) {
+export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
   let isInStep = false;
   /** The account as the last run has read it. */
   let account: Account | undefined;

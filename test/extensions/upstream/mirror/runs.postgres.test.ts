@@ -54,7 +54,7 @@ beforeEach(async () => {
       return given;
     },
   };
-  runs = createRuns({ pool: database.pool, userId: 1, logger });
+  runs = createRuns(database.pool, 1, logger);
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
 });
 afterEach(() => {
