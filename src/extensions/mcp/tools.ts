@@ -60,7 +60,6 @@ export type Arguments = Readonly<Record<string, unknown>>;
 export interface Result {
   /** The data; after errors of single fields, the data of the other fields. */
   readonly content: Readonly<Record<string, unknown>> | undefined;
-  /** The error message, if there is an error. */
   readonly error: string | undefined;
 }
 
@@ -184,7 +183,6 @@ function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   return query === '' ? target : `${target}?${query}`;
 }
 
-/** A tool that runs any query within the limits. */
 export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Tool {
   const inputSchema = objectSchema(
     {
@@ -271,7 +269,6 @@ function resultOf({ body }: HttpResponse): Result {
 
 type Parts = Record<string, SchemaObject>;
 
-/** The JSON Schema of an operation's variables. */
 function schemaOfVariables(operation: OperationDefinitionNode): ObjectSchema {
   const parts: Parts = {};
   const properties: Record<string, object> = {};
