@@ -37,10 +37,7 @@ export interface Token {
   readonly expiresAt: Date | null;
 }
 
-/** The condition that a token is active at the time in $2. */
-const isActive = '"revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)';
-
-/** The same now, for Prisma's client. */
+/** The condition that a token is active now. */
 export const activeNow = () => ({
   revokedAt: null,
   OR: [{ expiresAt: null }, { expiresAt: { gt: new Date() } }],
@@ -302,7 +299,7 @@ export async function rotateToken(database: Database, id: number, keep: number):
   const now = Date.now();
   const { rowCount } = await database.query(
     `UPDATE "ApiToken" SET "previousDigest" = digest, "previousValidUntil" = $3, digest = decode($4, 'hex')
-     WHERE id = $1 AND ${isActive}`,
+     WHERE id = $1 AND "revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)`,
     [id, new Date(now), new Date(now + keep), digestOf(token)],
   );
   return rowCount === 0 ? noActive(id) : { id, token };

@@ -135,7 +135,6 @@ function createFairQueue() {
   return {
     /** When it was empty last. */
     lastEmpty: () => lastEmpty,
-    /** How many requests have waiting statements. */
     waiting: () => waiting,
     /** How many requests of the user have waiting statements, and how many other users have any. */
     sharesOf(user: User) {

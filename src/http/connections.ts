@@ -135,7 +135,6 @@ export function watchConnections(
 }
 
 interface ConnectionState {
-  /** The latest exchange. */
   latest: Exchange | undefined;
   /** Whether a request before the latest had a valid token. */
   hasViewer: boolean;
@@ -232,7 +231,6 @@ function close(server: Server, connections: ReadonlyMap<Duplex, ConnectionState>
   server.once('close', () => clearInterval(sweeping));
 }
 
-/** The HTTP error for an error code of Node or of its parser. */
 function httpErrorOf(code: string | undefined): HttpError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return httpErrors.tooSlow;
   return code === 'HPE_HEADER_OVERFLOW' ? httpErrors.headersTooLarge : httpErrors.badRequest;

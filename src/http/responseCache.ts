@@ -12,7 +12,6 @@ import type { createViewerVersions } from '../database/viewerVersions.ts';
 import { type HttpResponse, withOwnMemory } from './response.ts';
 import type { Computed } from './task.ts';
 
-/** The versions of the viewers' data. */
 type DataVersions = ReturnType<typeof createViewerVersions>;
 
 export type ResponseCache = ReturnType<typeof createResponseCache>;

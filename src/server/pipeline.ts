@@ -26,7 +26,7 @@ import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isAmbiguous, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
-import type { Batch, OtherWork, Query } from '../http/task.ts';
+import type { Batch, OtherWork, Query, Work } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
@@ -112,12 +112,11 @@ async function respondToBatch(
   const tooMany = batch.size > 1 ? count(exchange, viewer, batch.size - 1) : undefined;
   if (tooMany) return tooMany;
   if (shed(exchange, viewer)) return tooBusy(exchange);
-  const parts = batch.prepare();
+  const parts = await batch.prepare();
   if (isResponse(parts)) return parts;
   return batch.join(await runBatch(exchange, parts, async (part) => runTask(exchange, viewer, part)));
 }
 
-/** Makes the steps. */
 function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
   const { config, database, feed, responseCache, hooks, logger } = options;
   const { handleRest } = hooks;
@@ -284,6 +283,9 @@ export function createTaskRunner(
       if (cached) return cached;
       if (shed(exchange, viewer)) return tooBusy(asked);
       const work = task.prepare();
+      return work instanceof Promise ? work.then(run) : run(work);
+    };
+    const run = (work: Work) => {
       if (work.kind === 'query') return runQuery(work, exchange, viewer, key);
       return viewer ? runOther(work, exchange, viewer) : work.run();
     };
@@ -359,14 +361,11 @@ function createContexts(
     let guarded = reading ?? guard(viewer, 'read');
     // A statement may have waited for its turn.
     const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
-    const other = hooks.sqlFor?.(viewer);
-    const ownTurn = other ? unguarded : inTurn;
     const writing = guard(viewer, 'activate');
-    const sql = withRunner(
-      other ?? database.sql,
-      (statement) => watch(() => ownTurn(() => guarded(statement))),
-      (statement) => watch(() => ownTurn(() => writing(statement))),
-    );
+    const other = hooks.sqlFor?.(viewer, (statement, isWrite) => (isWrite ? writing : guarded)(statement));
+    const sql = other
+      ? withRunner(other, watch)
+      : withRunner(database.sql, run, (statement) => watch(() => inTurn(() => writing(statement))));
     const runClient: RunInTurn = other
       ? (operation) => watch(() => other.onPrimary(() => run(operation)))
       : run;

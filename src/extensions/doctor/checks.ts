@@ -17,7 +17,6 @@ import { describePort } from '../../http/port.ts';
 import { type Finding, problemOf, runChecks } from './finding.ts';
 import { examineServer } from './server.ts';
 
-/** All findings. */
 export async function examine(
   env: Readonly<Record<string, string | undefined>>,
   extensions: readonly Extension[],

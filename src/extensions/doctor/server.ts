@@ -72,7 +72,6 @@ export async function examineServer(
   }
 }
 
-/** What the database says of itself and of the role. */
 async function readInfo(client: pg.Client) {
   const { rows } = await client.query<{
     version: string;
@@ -94,7 +93,6 @@ function checkVersion({ urls, info: { version } }: ConnectedServer): Found {
   return { says, advice: `Dovetail needs PostgreSQL ${oldestServer} or later.` };
 }
 
-/** Whether the role may do what requests need. */
 async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServer): Promise<Found> {
   if (isReadOnly) return readOnlyServer;
   const missing = await findMissingRights(client);
@@ -120,7 +118,6 @@ async function checkHiddenTables({ client, info: { role } }: ConnectedServer): P
   };
 }
 
-/** A name, quoted for SQL. */
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
 async function checkMigrations({ client, direct }: ConnectedServer): Promise<Found> {

@@ -30,8 +30,8 @@ import { isRecord, parseJson } from '../../http/json.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import {
   describeSelection,
-  exactly,
   idParameter,
+  objectOf,
   parameters,
   reference,
   type Schema,
@@ -60,7 +60,6 @@ export type Arguments = Readonly<Record<string, unknown>>;
 export interface Result {
   /** The data; after errors of single fields, the data of the other fields. */
   readonly content: Readonly<Record<string, unknown>> | undefined;
-  /** The error message, if there is an error. */
   readonly error: string | undefined;
 }
 
@@ -119,7 +118,7 @@ export const restTools: readonly Tool[] = routes.filter(({ aliasOf }) => aliasOf
 
 function toolOf(route: Route): Tool {
   const components: Record<string, SchemaObject> = route.isList
-    ? { Pagination: exactly({ limit: { type: 'integer' }, offset: { type: 'integer' } }) }
+    ? { Pagination: objectOf({ limit: { type: 'integer' }, offset: { type: 'integer' } }) }
     : {};
   const { data: output } = describeSelection(route, components, true);
   const hasId = route.path.endsWith('/{id}');
@@ -175,7 +174,6 @@ function contentOf(body: Buffer): { readonly data?: unknown; readonly error?: un
   return isRecord(content) ? content : {};
 }
 
-/** The target of the request, with the arguments in the path and the query. */
 function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   const query = Object.entries(others)
     .filter(([, value]) => value !== undefined && value !== null)
@@ -185,7 +183,6 @@ function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   return query === '' ? target : `${target}?${query}`;
 }
 
-/** A tool that runs any query within the limits. */
 export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Tool {
   const inputSchema = objectSchema(
     {
@@ -272,7 +269,6 @@ function resultOf({ body }: HttpResponse): Result {
 
 type Parts = Record<string, SchemaObject>;
 
-/** The JSON Schema of an operation's variables. */
 function schemaOfVariables(operation: OperationDefinitionNode): ObjectSchema {
   const parts: Parts = {};
   const properties: Record<string, object> = {};

@@ -25,14 +25,13 @@ import { isPooled, NoConnection } from '../../database/session.ts';
 import { maxViewers } from '../../database/viewerVersions.ts';
 import { createSharedRuns, pause } from '../../database/waiting.ts';
 import { clientError, errorText, messages, SetupError } from '../../errors.ts';
-import type { Metric, MetricValues, OperationSql } from '../../extensionPoints.ts';
+import type { Guard, Metric, OperationSql } from '../../extensionPoints.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from './logPosition.ts';
 
 export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
 
-export interface ReplicaOptions {
+interface ReplicaOptions {
   readonly urls: readonly string[];
-  /** The primary. */
   readonly sql: Sql;
   readonly feed: ChangeFeed;
   readonly bounds: PoolLimits;
@@ -45,23 +44,17 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
   const addresses = urls.map((url) => keepConnected(url, bounds, primary, onChange));
   const viewers = trackViewers(feed, primary.take);
   const counts = { primary: 0, retried: 0 };
-  const figures = (): Figures => ({
-    ...counts,
-    standbys: addresses.map(({ name, current, status, reads }) => ({
-      name,
-      isHealthy: current() !== undefined,
-      status: status(),
-      reads,
-    })),
-  });
   return {
     /** The SQL interface of one operation of the viewer. Each viewer has one address; there is at least one. */
-    sqlFor: ({ id }: { readonly id: number }) =>
-      createOperationSql(sql, id, addresses[id % addresses.length] as StandbyAddress, viewers, counts),
+    sqlFor({ id: viewerId }: { readonly id: number }, guard: Guard) {
+      const address = addresses[viewerId % addresses.length] as StandbyAddress;
+      return createOperationSql(sql, { viewerId, address, guard }, viewers, counts);
+    },
     /** Must be called before a change by the viewer, or one that the viewer knows, is acknowledged. */
     changed: viewers.noteChange,
-    metrics: metricsOf(figures),
-    figures,
+    metrics: metricsOf(counts, addresses),
+    counts,
+    addresses,
     async close() {
       viewers.close();
       await Promise.all(addresses.map(({ close }) => close()));
@@ -69,55 +62,52 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
   };
 }
 
-/** What metrics show. */
-interface Figures {
-  /** The statements that went to the primary, and those that went there after they had failed on a standby. */
-  readonly primary: number;
-  readonly retried: number;
-  readonly standbys: readonly {
-    readonly name: string;
-    readonly isHealthy: boolean;
-    readonly status: string;
-    readonly reads: number;
-  }[];
+/** The statements that went to the primary, and those that went there after they had failed on a standby. */
+interface ReadCounts {
+  primary: number;
+  retried: number;
 }
 
 /** Labels standbys with their addresses, as the settings have them. */
-export function metricsOf(figures: () => Figures): readonly Metric[] {
-  const standbys = () => figures().standbys;
-  const reads = (): MetricValues => [
-    ['primary', figures().primary],
-    ...standbys().map(({ name, reads }) => [name, reads] as const),
-  ];
+export function metricsOf(
+  counts: ReadCounts,
+  standbys: readonly Pick<StandbyAddress, 'name' | 'reads' | 'current'>[],
+): readonly Metric[] {
   return [
     {
       name: 'database_reads_total',
       help: 'Statements of requests that read, by the server that they went to: primary, or a standby',
-      read: reads,
+      read: () => [['primary', counts.primary], ...standbys.map(({ name, reads }) => [name, reads] as const)],
       label: 'server',
     },
     {
       name: 'standby_retries_total',
       help: 'Statements that failed on a standby, and went to the primary',
-      read: () => figures().retried,
+      read: () => counts.retried,
     },
     {
       name: 'standby_up',
       help: 'Whether the standby is read from (1)',
-      read: () => standbys().map(({ name, isHealthy }) => [name, Number(isHealthy)] as const),
+      read: () => standbys.map(({ name, current }) => [name, Number(current() !== undefined)] as const),
       label: 'server',
       aggregator: 'min',
     },
   ];
 }
 
+/** Whose operation it is, and where it reads. */
+interface OperationPlace {
+  readonly viewerId: number;
+  readonly address: StandbyAddress;
+  readonly guard: Guard;
+}
+
 /** The SQL interface of one operation: all its reads go to one server, which is the primary as soon as it has written. */
 function createOperationSql(
   primary: Sql,
-  viewerId: number,
-  address: StandbyAddress,
+  { viewerId, address, guard }: OperationPlace,
   viewers: ReturnType<typeof trackViewers>,
-  counts: { primary: number; retried: number },
+  counts: ReadCounts,
 ): OperationSql {
   let choosing: Promise<Standby | undefined> | undefined;
 
@@ -133,7 +123,10 @@ function createOperationSql(
   async function read<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     choosing ??= choose();
     const standby = await choosing;
-    if (!standby) return usePrimary(use);
+    return standby ? guard(() => useStandby(standby, use)) : usePrimary(use);
+  }
+
+  async function useStandby<Rows>(standby: Standby, use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     try {
       const rows = await use(standby.sql);
       address.reads++;
@@ -148,12 +141,12 @@ function createOperationSql(
     }
   }
 
-  async function usePrimary<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
+  async function usePrimary<Rows>(use: (sql: Sql) => Promise<Rows>, isWrite?: boolean): Promise<Rows> {
     // Later reads have to show what was written, or read here.
     choosing = Promise.resolve(undefined);
     await viewers.showOnPrimary(viewerId, address.catchUp);
     try {
-      return await use(primary);
+      return await guard(() => use(primary), isWrite);
     } finally {
       counts.primary++;
       viewers.noteChange(viewerId);
@@ -165,8 +158,8 @@ function createOperationSql(
     count: (...given) => read((sql) => sql.count(...given)),
     run: <Row extends object>(...given: Parameters<Sql['run']>) => read((sql) => sql.run<Row>(...given)),
     write: <Row extends object>(...given: Parameters<Sql['write']>) =>
-      usePrimary((sql) => sql.write<Row>(...given)),
-    onPrimary: usePrimary,
+      usePrimary((sql) => sql.write<Row>(...given), true),
+    onPrimary: (use) => usePrimary(use),
   };
 }
 
@@ -202,7 +195,6 @@ async function catchUp(sql: Pick<Sql, 'run'>, last: number | undefined): Promise
   }
 }
 
-/** The state that a viewer has to see. */
 interface ViewerState {
   /**
    * The position of the primary after the last change, the last write and the last read there; undefined if it could not be
@@ -485,7 +477,6 @@ function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChan
     status = now;
   }
 
-  /** Connects, and returns why it is no longer connected. */
   async function connectOnce(): Promise<string> {
     current = await connectStandby(url, bounds, primary);
     setStatus('well');
@@ -500,7 +491,6 @@ function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChan
 
   const running = reconnect();
   return {
-    /** Its host and port, without a password. */
     name,
     reads: 0,
     /** The standby, if it is connected and healthy. */
@@ -508,7 +498,6 @@ function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChan
     /** Waits until the primary shows what the last standby that was healthy has shown. All viewers share one wait. */
     catchUp: createSharedRuns(() => catchUp(primary.sql, current && (current.lostAt() ?? performance.now())))
       .begin,
-    /** Its state in words, for logs and metrics. */
     status: () => status,
     async close() {
       closing.abort();

@@ -1,25 +1,20 @@
 /** What a gateway in front of an upstream does at each point: the proxy handles REST, and the mirror delays and completes GraphQL. */
 
-import type { ForeignTokens, GatewayParts, Hooks, Metric } from '../../extensionPoints.ts';
-import { httpErrors } from '../../http/errorResponse.ts';
-import type { UpstreamTokens } from './client/tokens.ts';
-import { messages } from './messages.ts';
+import type { GatewayParts, Hooks, Metric } from '../../extensionPoints.ts';
 import { maxConnections } from './mirror/accounts.ts';
 import { longestActivation } from './mirror/activation.ts';
-import { type MirrorService, type MirrorServiceOptions, openMirrorService } from './mirror/service.ts';
+import { type MirrorService, openMirrorService } from './mirror/service.ts';
 import { createProxy } from './proxy/proxy.ts';
 import type { UpstreamConfig } from './settings.ts';
 
-/** @param options those that tests set. */
 export async function openUpstream(
   config: UpstreamConfig,
-  gateway: Pick<GatewayParts, 'database' | 'feed' | 'responseCache' | 'logger'>,
-  options: Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle' | 'tokenMaxAge'> = {},
+  gateway: GatewayParts,
 ): Promise<Hooks | undefined> {
   const { database, feed, responseCache, logger } = gateway;
   const { pool, sql } = database;
   const onChanged = responseCache.invalidate;
-  const mirror = await openMirrorService(config, { pool, sql, feed, logger, onChanged, ...options });
+  const mirror = await openMirrorService(config, { pool, sql, feed, logger, onChanged });
   return mirror && hooksOf(mirror, config, gateway);
 }
 
@@ -30,7 +25,7 @@ export function hooksOf(
 ): Hooks {
   const { forwarding, tokens } = mirror;
   return {
-    ...(tokens && { tokens: tokensOf(tokens, mirror) }),
+    ...(tokens && { tokens: { ...tokens, recheck: mirror.recheck } }),
     ...(forwarding && {
       handleRest: createProxy({
         accounts: forwarding,
@@ -54,21 +49,6 @@ export function hooksOf(
     close: mirror.close,
   };
 }
-
-const errors = {
-  upstreamAway: { code: 'SERVICE_UNAVAILABLE', message: messages.upstreamUnreachable },
-  tooManyRequests: httpErrors.tooManyRequests,
-} as const;
-
-const tokensOf = (tokens: UpstreamTokens, { recheck }: Pick<MirrorService, 'recheck'>): ForeignTokens => ({
-  known: tokens.known,
-  async authenticate(authorization, address) {
-    const found = await tokens.authenticate(authorization, address);
-    return 'viewer' in found ? found : { error: errors[found.error], retryAfter: found.retryAfter };
-  },
-  recheck,
-  maxAge: tokens.maxAge,
-});
 
 export function metricsOf({ figures }: Pick<MirrorService, 'figures'>): readonly Metric[] {
   return [

@@ -147,9 +147,8 @@ const enoughReads = 5;
 
 /** The number of reads from the standby with the fewest. */
 function fewestReads(): number {
-  const figures = replicas.map((each) => each.figures());
   const byStandby = [0, 1].map((index) =>
-    figures.reduce((sum, { standbys }) => sum + at(standbys, index).reads, 0),
+    replicas.reduce((sum, { addresses }) => sum + at(addresses, index).reads, 0),
   );
   return Math.min(...byStandby);
 }

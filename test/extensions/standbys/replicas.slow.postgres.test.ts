@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createToken } from '../../../src/auth/tokens.ts';
+import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import { createSignal } from '../../../src/database/waiting.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
@@ -101,10 +101,9 @@ async function pauseWithLock(): Promise<void> {
   await locking.query('COMMIT');
 }
 
-const figuresOf = ({ replicas }: StandbyGateway) => replicas.figures();
-const statusesOf = (gateway: StandbyGateway) => figuresOf(gateway).standbys.map(({ status }) => status);
-const healthyOf = (gateway: StandbyGateway) =>
-  figuresOf(gateway).standbys.filter(({ isHealthy }) => isHealthy).length;
+const statusesOf = ({ replicas }: StandbyGateway) => replicas.addresses.map(({ status }) => status());
+const healthyOf = ({ replicas }: StandbyGateway) =>
+  replicas.addresses.filter(({ current }) => current() !== undefined).length;
 
 /** How many statements that read records of viewers are in the log of a server. */
 const readsAt = (server: ClusterServer) =>
@@ -143,9 +142,9 @@ async function activeOf(gateway: TestGateway, { token }: Account, headers: Recor
 async function readsFromStandby(gateway: StandbyGateway, account: Account): Promise<void> {
   await expect
     .poll(async () => {
-      const { primary } = figuresOf(gateway);
+      const { primary } = gateway.replicas.counts;
       await activeOf(gateway, account);
-      return figuresOf(gateway).primary - primary;
+      return gateway.replicas.counts.primary - primary;
     })
     .toBe(0);
 }
@@ -167,9 +166,9 @@ describe('reads', () => {
   it('go to standbys and not to the primary: those of each viewer to one, and those of several viewers to all', async () => {
     const gateway = await start();
     const readsOf = async (account: Account) => {
-      const before = figuresOf(gateway).standbys.map(({ reads }) => reads);
+      const before = gateway.replicas.addresses.map(({ reads }) => reads);
       for (let time = 0; time < 5; time++) await activeOf(gateway, account);
-      return figuresOf(gateway).standbys.map(({ reads }, index) => reads - at(before, index));
+      return gateway.replicas.addresses.map(({ reads }, index) => reads - at(before, index));
     };
     const counts: number[][] = [];
     const reads = await readsDuring(async () => {
@@ -186,14 +185,14 @@ describe('reads', () => {
     const [alice] = accounts;
     if (!alice) throw new Error('there is nobody');
     await activeOf(gateway, alice);
-    const { primary } = figuresOf(gateway);
+    const { primary } = gateway.replicas.counts;
     await pause();
     for (const template of [at(alice.dttTemplates, 1), at(alice.dttTemplates, 2)]) {
       await setActive(alice, template);
       await expect.poll(() => activeOf(gateway, alice)).toBe(template);
       expect(await activeOf(gateway, alice)).toBe(template);
     }
-    expect(figuresOf(gateway).primary).toBeGreaterThan(primary);
+    expect(gateway.replicas.counts.primary).toBeGreaterThan(primary);
     await resume();
     await readsFromStandby(gateway, alice);
     const counts = await readsDuring(() => activeOf(gateway, alice));
@@ -280,6 +279,40 @@ describe('reads', () => {
   });
 });
 
+it.each([
+  ['on a standby', true],
+  ['on the primary', false],
+])('a token that is revoked while a read waits for a position is refused %s', async (_, isHealthy) => {
+  const gateway = await start();
+  const alice = at(accounts, 0);
+  const { id, token } = await createToken(gateway.database.pool, 'alice', 'revoked');
+  // The first use of a token is written to it, after which it is looked up once more.
+  await activeOf(gateway, { ...alice, token });
+  await sleep(200);
+  await readsFromStandby(gateway, { ...alice, token });
+  const { promise: released, settle: release } = createSignal();
+  const taken = vi.fn();
+  const { run } = gateway.database.sql;
+  vi.spyOn(gateway.database.sql, 'run').mockImplementation(async (...given) => {
+    const rows = await run(...given);
+    taken();
+    await released;
+    return rows;
+  });
+  gateway.replicas.changed(alice.userId);
+  await expect.poll(() => taken).toHaveBeenCalled();
+  if (isHealthy) await cluster.isReplayed(pair);
+  else await pause();
+  const reading = graphqlOnce(gateway, token, '{ dttDevices { nodes { databaseId } } }');
+  await sleep(100);
+  const heard = vi.fn();
+  gateway.feed.subscribe(heard);
+  await revokeToken(gateway.database.client, id);
+  await expect.poll(() => heard).toHaveBeenCalled();
+  release();
+  expect(await reading).toMatchObject({ status: 401 });
+});
+
 it('a new user is found at once, even if the user was not announced', async () => {
   const gateway = await start();
   await pause();
@@ -330,7 +363,7 @@ describe('a standby', () => {
     const began = performance.now();
     await Promise.all([activeOf(gateway, alice), activeOf(gateway, bobby)]);
     expect(performance.now() - began).toBeLessThan(4_000);
-    expect(figuresOf(gateway).retried).toBeGreaterThan(0);
+    expect(gateway.replicas.counts.retried).toBeGreaterThan(0);
     expect(gateway.log).toEqual([]);
   });
 
@@ -372,7 +405,7 @@ describe('a standby', () => {
     const another = anotherOf(alice, template);
     await third.query(`UPDATE "User" SET "activeTemplateId" = ${another} WHERE id = ${alice.userId}`, name);
     for (let time = 0; time < 20; time++) expect(await activeOf(gateway, alice)).toBe(template);
-    await expect.poll(() => figuresOf(gateway).standbys[0]?.status).toMatch(/it takes writes of its own/);
+    await expect.poll(() => statusesOf(gateway)[0]).toMatch(/it takes writes of its own/);
     // A standby of the promoted server is on the same timeline.
     const fourth = await cluster.addStandby(third);
     const other = await openStandbyGateway(withClient(await open()), [`${fourth.url}/${name}`]);

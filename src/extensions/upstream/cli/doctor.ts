@@ -7,7 +7,6 @@ import { createUpstream, Unauthorized } from '../client/upstream.ts';
 /** How long, in milliseconds, the check waits for the upstream. */
 const timeout = 5_000;
 
-/** Whether the upstream responds, and accepts the configured token. */
 export async function checkUpstream(base: string, token: string | undefined): Promise<Found> {
   // Without UPSTREAM_TOKEN, each client sends the token of its own account. A rejected token shows as well that the upstream responds.
   const upstream = createUpstream({ base, token: token ?? 'doctor', timing: { timeout, retries: 0 } });

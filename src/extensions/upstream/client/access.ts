@@ -6,7 +6,6 @@ import type { HttpResponse } from '../../../http/response.ts';
 import type { Budget } from './budget.ts';
 import type { InTurn } from './turns.ts';
 
-/** Access of one viewer to the account upstream. */
 export interface UpstreamAccess {
   readonly accountId: number;
   /** A token of the account: that of the client, if it is an upstream token. */
@@ -31,15 +30,12 @@ export interface Reader {
   confirmSince(since: number): Promise<boolean>;
 }
 
-/** The accounts of the upstream. */
 export interface UpstreamAccounts {
-  /** The base URL of the upstream, with the version segment. */
   readonly base: string;
   /** How long, in milliseconds, the upstream may take to respond to a request that is forwarded. */
   readonly longest: number;
   /** The access of a viewer; undefined if there is no token for the account. */
   accessFor(viewer: Viewer): Promise<UpstreamAccess | undefined>;
-  /** The error for a viewer without such a token. */
   readonly unreachable: { readonly code: ErrorCode; readonly message: string };
   /** Calls the listener with the id of an account after each write of a client through this process. */
   onWrite(listener: (accountId: number) => void): void;
@@ -51,7 +47,6 @@ export type Headers = Readonly<Record<string, string>>;
 /** A request as the upstream gets it. */
 export interface UpstreamRequest {
   readonly method: string;
-  /** The base URL of the upstream. */
   readonly url: URL;
   /** The path and the query as the client has sent them, below the path of the base URL. */
   readonly path: string;
@@ -65,7 +60,6 @@ export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
-  /** The gateway's own error response, if the upstream gave none. */
   readonly error?: HttpResponse;
   /** Whether the upstream may have got the request. */
   readonly wasSent: boolean;

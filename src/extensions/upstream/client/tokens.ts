@@ -9,9 +9,11 @@ import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { digestOf } from '../../../auth/tokens.ts';
 import { tokenIn, type Viewer } from '../../../auth/viewer.ts';
 import { resultWithin } from '../../../database/waiting.ts';
+import type { ForeignTokens } from '../../../extensionPoints.ts';
+import { httpErrors } from '../../../http/errorResponse.ts';
 import { atMost } from '../../../http/lruLimit.ts';
+import { messages } from '../messages.ts';
 
-/** The response of the upstream about a token. */
 export type TokenCheck =
   | { readonly kind: 'valid'; readonly userId: number }
   | { readonly kind: 'invalid' }
@@ -24,12 +26,10 @@ export type TokenCheck =
  */
 export type TokenStatus = 'valid' | 'invalid' | 'another' | 'doubtful';
 
-/** The viewer of a token, null if the token is invalid; or the error if the upstream gives no answer now. */
-export type Authentication =
-  | { readonly viewer: Viewer | null }
-  | { readonly error: 'upstreamAway' | 'tooManyRequests'; readonly retryAfter: number };
+type Authentication = Awaited<ReturnType<ForeignTokens['authenticate']>>;
 
-/** A valid token and its viewer. */
+const upstreamAway = { code: 'SERVICE_UNAVAILABLE', message: messages.upstreamUnreachable } as const;
+
 export interface Credential {
   readonly token: string;
   readonly viewer: Viewer;
@@ -116,7 +116,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
       const entry = known.get(token);
       if (!entry) return known.isKnownInvalid(token) ? { viewer: null } : checkFirst(token, address);
       const kind = await confirm(entry);
-      if (kind === 'away') return { error: 'upstreamAway', retryAfter: secondsUntil(entry.askAgainAt) };
+      if (kind === 'away') return { error: upstreamAway, retryAfter: secondsUntil(entry.askAgainAt) };
       return { viewer: kind === 'valid' ? entry.viewer : null };
     },
 
@@ -202,7 +202,6 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
     },
     /** Those that were rejected since they were last confirmed. */
     doubtful: () => [...entries.values()].filter(({ doubtedAt, confirmed }) => doubtedAt > confirmed),
-    /** @param askedAt when the upstream was asked about it. */
     add(token: string, userId: number, askedAt: number): KnownCredential {
       const end = new AbortController();
       const entry: KnownCredential = {
@@ -218,7 +217,6 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
       entries.set(digestOf(token), entry);
       return entry;
     },
-    /** Notes the status of a token. @param askedAt when the request was sent. */
     note(entry: KnownCredential, said: TokenStatus, askedAt: number): void {
       if (said === 'valid') {
         if (askedAt > entry.doubtedAt) entry.confirmed = Math.max(entry.confirmed, askedAt);
@@ -236,7 +234,6 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
   };
 }
 
-/** Checks of known tokens. */
 function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens) {
   async function ask(entry: KnownCredential): Promise<TokenCheck> {
     const askedAt = performance.now();
@@ -289,9 +286,9 @@ function createFirstChecks({ check, onBegin }: UpstreamTokensOptions, known: Kno
     // Other tokens of the address may have been found invalid while this one waited.
     const before = await failures.get(address);
     if (before !== null && before.consumedPoints >= maxFailures)
-      return { error: 'tooManyRequests', retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
+      return { error: httpErrors.tooManyRequests, retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
     const until = Math.max(...[digestOf(token), address].map((key) => waiting.get(key) ?? 0));
-    if (until > performance.now()) return { error: 'upstreamAway', retryAfter: secondsUntil(until) };
+    if (until > performance.now()) return { error: upstreamAway, retryAfter: secondsUntil(until) };
     const askedAt = performance.now();
     const checked = await check(token);
     if (checked.kind === 'away') {
@@ -299,7 +296,7 @@ function createFirstChecks({ check, onBegin }: UpstreamTokensOptions, known: Kno
       const { retryAfter = retryDelay / 1_000 } = checked;
       const key = checked.retryAfter === undefined ? address : digestOf(token);
       waiting.set(key, performance.now() + retryAfter * 1_000);
-      return { error: 'upstreamAway', retryAfter };
+      return { error: upstreamAway, retryAfter };
     }
     if (checked.kind === 'valid') {
       const credential = known.add(token, checked.userId, askedAt);

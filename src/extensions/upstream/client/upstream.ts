@@ -10,7 +10,6 @@ import { parseJson } from '../../../http/json.ts';
 import { type Budget, createBudget, longestPause, type Priority } from './budget.ts';
 
 export interface Upstream {
-  /** The base URL, which includes the version segment. */
   readonly base: string;
   /** How many requests were sent so far, repetitions included. */
   requestCount(): number;
@@ -26,7 +25,6 @@ export interface Upstream {
 export interface Timing {
   /** For one response, from the request to the end of its body. */
   readonly timeout: number;
-  /** How often a request is repeated before giving up. */
   readonly retries: number;
   /** Before the first repetition. It doubles each time, up to `maxDelay`, and varies at random. */
   readonly delay: number;
@@ -46,16 +44,6 @@ const defaultTiming: Timing = {
 /** The largest response, in bytes: a page of 100 sessions has less than a tenth of it. */
 const responseLimit = 4 * 1024 * 1024;
 
-/** As `get`, but undefined if the upstream does not have the operation or the record. */
-export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
-  try {
-    return await upstream.get(path, signal);
-  } catch (error) {
-    if (isNotOffered(error) || isMissing(error)) return undefined;
-    throw error;
-  }
-}
-
 const envelope = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), data: z.unknown() }),
   z.object({ ok: z.literal(false), error: z.string() }),
@@ -67,24 +55,22 @@ export interface UpstreamOptions {
   readonly timing?: Partial<Timing>;
   /** Limits the requests of the account. By default there is no limit. */
   readonly budget?: Budget;
-  /** What the requests are for. */
   readonly priority?: Priority;
-  /** Limits the concurrent requests. */
   readonly inTurn?: <T>(send: () => Promise<T>, method: 'GET' | 'POST') => Promise<T>;
-  /** Called for every response that rejects the token. */
   readonly onUnauthorized?: (route: string) => void;
   /** Called before each repetition: why, the number of the attempt, and how many there are at most. */
   readonly onRetry?: (reason: string, attempt: number, attempts: number) => void;
 }
 
-/** Makes a text of the upstream safe to print. */
+/** Quotes a text of the upstream: short, without control characters, and without the token, which an upstream may repeat. */
 type Quote = (text: string) => string;
 
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { base, token, budget = createBudget(0), priority = 'refresh', onRetry, onUnauthorized } = options;
   const { inTurn = (send) => send() } = options;
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
-  const quote = quoteWithout(token);
+  const quote: Quote = (text) =>
+    JSON.stringify(text.replaceAll(token, '***').slice(0, 200).replace(/\p{C}/gu, ' '));
   let sent = 0;
 
   return {
@@ -133,7 +119,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       const init = initOf(call, token, signal ? AbortSignal.any([signal, deadline]) : deadline);
       const response = await fetch(call.url, init);
       const text = await readText(call, response);
-      rejectRedirect(call, response, quote);
       if (response.status === 401) onUnauthorized?.(call.route);
       const pause = isBusy(response) ? readRetryAfter(response.headers.get('Retry-After')) : 0;
       if (pause > 0) budget.pauseFor(pause);
@@ -148,8 +133,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   }
 }
 
-/** A request, as it is sent each time that it is tried. */
-const callOf = (root: string, method: 'GET' | 'POST', path: string, body?: string) => ({
+const callOf = (root: string, method: 'GET' | 'POST', path: string, body: string | null = null) => ({
   method,
   body,
   url: new URL(root + path),
@@ -164,40 +148,35 @@ type Call = ReturnType<typeof callOf>;
 /** The error as one of the upstream. @param timeout in milliseconds, if it has passed. */
 function failureFrom(error: unknown, call: Call, timeout: number | undefined): UpstreamError {
   if (error instanceof UpstreamError) return error;
+  // `fetch` reports only that it failed. The reason is in the cause.
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   const [reason, failure] =
     timeout === undefined
-      ? [networkReasonOf(error), 'cannot be reached']
+      ? [errorText(cause), 'cannot be reached']
       : [`no response within ${timeout / 1000} s`, 'did not respond in time'];
   return new Unavailable(`${call.name}: ${reason}`, failureOf(call, failure));
 }
 
 /** Whether a failed request may have been carried out: not if it was never sent, or was rejected. */
 function mayHaveActed(error: unknown): boolean {
-  if (!(error instanceof UpstreamError)) return !wasNotSent(error);
+  if (!(error instanceof UpstreamError)) return !(error instanceof Error && isUnconnected(error.cause));
   const { status = 500 } = error.failure;
   return status >= 500 || (status < 400 && !(error instanceof UpstreamRejection));
 }
 
-/** @param failure as in `Failure`. */
 const failureOf = ({ method, route }: Call, failure: string): Failure => ({ failure, method, route });
 
-function initOf({ method, body }: Call, token: string, signal: AbortSignal): RequestInit {
-  const headers = { Accept: 'application/json', Authorization: `Bearer ${token}` };
-  const others = { method, redirect: 'manual', signal } as const;
-  if (body === undefined) return { headers, ...others };
-  return { headers: { ...headers, 'Content-Type': 'application/json' }, body, ...others };
-}
-
-/** Rejects redirects: the token must not be sent elsewhere, and no write repeated. */
-function rejectRedirect(call: Call, { status, headers }: Response, quote: Quote): void {
-  const location = headers.get('Location');
-  if (status < 300 || status > 399 || location === null) return;
-  const { origin, pathname } = new URL(location, call.url);
-  throw new UpstreamError(
-    `${call.name}: it redirects to ${quote(`${origin}${pathname}`)}, which is not followed`,
-    failureOf(call, 'redirects to where it is not followed'),
-  );
-}
+const initOf = ({ method, body }: Call, token: string, signal: AbortSignal): RequestInit => ({
+  method,
+  body,
+  headers: {
+    Accept: 'application/json',
+    Authorization: `Bearer ${token}`,
+    ...(body !== null && { 'Content-Type': 'application/json' }),
+  },
+  redirect: 'manual',
+  signal,
+});
 
 /** How long the upstream asks to wait, in milliseconds, an hour at most: in seconds, or by a date (RFC 9110, section 10.2.3). */
 export function readRetryAfter(header: string | null | undefined): number {
@@ -221,12 +200,19 @@ export const isBusy = ({ status }: Pick<Response, 'status'>) =>
 /** @throws {UpstreamError} of the class for the meaning of a response without data. */
 function dataOf(call: Call, response: Response, text: string, quote: Quote): unknown {
   const { name } = call;
-  const { status } = response;
+  const { status, headers } = response;
   const failure = { ...failureOf(call, `responded with ${status}`), status };
   // The body does not matter: the status is clear.
   if (status === 401) {
     const message = `${name}: the upstream does not accept the token`;
     throw new Unauthorized(message, { ...failure, failure: 'rejected the token' });
+  }
+  // A redirect is not followed: the token must not be sent elsewhere, and no write repeated.
+  const location = headers.get('Location');
+  if (status >= 300 && status <= 399 && location !== null) {
+    const { origin, pathname } = new URL(location, call.url);
+    const message = `${name}: it redirects to ${quote(`${origin}${pathname}`)}, which is not followed`;
+    throw new UpstreamError(message, failureOf(call, 'redirects to where it is not followed'));
   }
   if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`, failure);
   const content = envelope.safeParse(parseJson(text)).data;
@@ -235,16 +221,15 @@ function dataOf(call: Call, response: Response, text: string, quote: Quote): unk
     const { error } = content;
     throw new UpstreamRejection(`${name}: it responded with ${status} ${quote(error)}`, failure, error);
   }
-  if (status === 404) throw new UpstreamRejection(notTheBase(call), failure, undefined);
+  if (status === 404) {
+    const { origin, pathname, search } = call.url;
+    const message = `${origin}${pathname}${search && '?…'} responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`;
+    throw new UpstreamRejection(message, failure, undefined);
+  }
   if (status >= 400) throw new UpstreamRejection(`${name}: it responded with ${status}`, failure, undefined);
   throw new Unavailable(`${name}: it responded with ${status} without the interface's envelope`, failure);
 }
 
-/** The message about a 404 without the envelope of the interface. */
-const notTheBase = ({ url: { origin, pathname, search } }: Call) =>
-  `${origin}${pathname}${search && '?…'} responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`;
-
-/** @throws {UpstreamError} for a body over the limit. */
 async function readText(call: Call, response: Response): Promise<string> {
   const body = await readResponseBody(response.body ?? []);
   if (body) return body.toString();
@@ -267,16 +252,6 @@ export async function readResponseBody(
   }
   return Buffer.concat(chunks);
 }
-
-/** Quotes texts: short, without control characters, and without the token, which an upstream may repeat. */
-const quoteWithout =
-  (token: string): Quote =>
-  (text) =>
-    JSON.stringify(text.replaceAll(token, '***').slice(0, 200).replace(/\p{C}/gu, ' '));
-
-/** `fetch` reports only that it failed. The reason is in the cause. */
-const networkReasonOf = (error: unknown) =>
-  errorText(error instanceof Error && error.cause instanceof Error ? error.cause : error);
 
 /** The part of a failure that logs and metrics may show: no ids, no names, and no text of the upstream. */
 interface Failure {
@@ -301,13 +276,10 @@ export class UpstreamError extends Error {
   }
 }
 
-/** The failure of a response that makes no sense. */
 const incomprehensible = 'responded with what cannot be understood';
 
 /** A path without ids and without a query. */
-export function routeOf(path: string): string {
-  return path.replace(/\?.*/, '').replace(/\/\d+(?=\/|$)/g, '/{id}');
-}
+const routeOf = (path: string) => path.replace(/\?.*/, '').replace(/\/\d+(?=\/|$)/g, '/{id}');
 
 /** The error for a response that makes no sense. The reason is for the terminal only. */
 export const unreadable = (path: string, reason: string) =>
@@ -376,9 +348,5 @@ const unconnected = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Whether no connection was made for a request, by the error of `node:http`: then the upstream has done nothing. */
+/** Whether no connection was made for a request, by the error of `node:http`, or the cause of that of `fetch`. */
 export const isUnconnected = (error: unknown): boolean => unconnected.has(systemCodeOf(error) ?? '');
-
-/** Whether a request failed before it was sent, by the error of `fetch`. */
-const wasNotSent = (error: unknown): boolean =>
-  isUnconnected(error instanceof Error ? error.cause : undefined);

@@ -7,9 +7,7 @@ import { createSharedRuns } from '../../../database/waiting.ts';
 import { allParts, type Part } from './pull.ts';
 import type { FreshnessStore, StoredFreshness } from './storedFreshness.ts';
 
-/** The parts of an account that a write may have changed. */
 export interface WriteScope {
-  /** The lists that may have changed. */
   readonly parts: readonly Part[];
   /** The id of the session that it has changed or deleted. */
   readonly session?: number | undefined;
@@ -31,11 +29,9 @@ function createLoader<Result>(load: () => Promise<Result>) {
     });
   });
   return {
-    /** Loads it after the call. */
     reload: loads.begin,
     /** Loads it, unless that was done since it may last have changed. */
     ensureLoaded: async () => void (await (isCurrent ? loads.current : loads.begin())),
-    /** Notes that it may have changed. */
     markStale(): void {
       isCurrent = false;
     },

@@ -3,11 +3,10 @@
 import pLimit from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { Change, ChangeFeed } from '../../../database/feed/changeFeed.ts';
+import type { ChangeFeed } from '../../../database/feed/changeFeed.ts';
 import { createBudget } from '../client/budget.ts';
 import { createTurns, mostOnDemand } from '../client/turns.ts';
 import { UpstreamError } from '../client/upstream.ts';
-import type { IdentifyAccount } from './account.ts';
 import { isMirrored } from './mirror.ts';
 import {
   createMirroredAccount,
@@ -23,8 +22,6 @@ export interface AccountsOptions extends MirroredAccountOptions {
   /** Requests a minute for each account. */
   readonly rate: number;
   readonly logger: Logger;
-  /** Finds the account of a token. */
-  readonly identify: IdentifyAccount;
   /** Called with each user whose rows have changed here, before a response can show it. */
   onChanged(userId: number): void;
 }
@@ -36,13 +33,6 @@ const maxRequests = 32;
 
 /** How many connections the requests about accounts may have open. */
 export const maxConnections = maxRequests + mostOnDemand;
-
-/** A changed row of User means that an account has been added, removed or renamed. */
-function markAccountsStale(accounts: ReadonlyMap<number, MirroredAccount>, change: Change): void {
-  if (change.table !== undefined && change.table !== 'User') return;
-  const changed = change.kind === 'user' ? [accounts.get(change.userId)] : accounts.values();
-  for (const account of changed) account?.freshness.markStale();
-}
 
 /** The same failure is not logged again for this many milliseconds. */
 const logInterval = 1_000;
@@ -81,7 +71,12 @@ export function createAccounts(options: AccountsOptions) {
   const createOnDemand = createTurns();
   const runLog = createRunLog(logger);
   let requests = 0;
-  const unsubscribe = feed.subscribe((change) => markAccountsStale(accounts, change));
+  const unsubscribe = feed.subscribe((change) => {
+    // A changed row of User means that an account has been added, removed or renamed.
+    if (change.table !== undefined && change.table !== 'User') return;
+    const changed = change.kind === 'user' ? [accounts.get(change.userId)] : accounts.values();
+    for (const account of changed) account?.freshness.markStale();
+  });
 
   /** The account of an upstream user. Adds it if this process does not know it. */
   function getOrAdd(id: number): MirroredAccount {
@@ -92,7 +87,7 @@ export function createAccounts(options: AccountsOptions) {
       inTurn,
       onDemand: createOnDemand(),
       budget: createBudget(rate, () => requests++),
-      runs: createRuns({ ...options, userId: id }),
+      runs: createRuns(pool, id, logger),
       stored: createFreshnessStore(pool, id),
       onChanged: () => options.onChanged(id),
       onSuccess: runLog.succeed,
@@ -103,12 +98,10 @@ export function createAccounts(options: AccountsOptions) {
   }
 
   return {
-    /** The account of a user that this process knows of. */
     known: (userId: number) => accounts.get(userId),
     getOrAdd,
     /** Must be called if an account may have changed in the database without an announcement. */
     noteChange: (userId: number) => accounts.get(userId)?.freshness.markStale(),
-    /** Must be called with errors outside of the runs. */
     noteFailure: runLog.fail,
     /** The account of a user; undefined for one that does not live upstream. */
     async of(userId: number): Promise<MirroredAccount | undefined> {
@@ -127,7 +120,6 @@ export function createAccounts(options: AccountsOptions) {
       const closing = account.close().finally(() => leaving.delete(closing));
       leaving.add(closing);
     },
-    /** For the metrics. */
     figures: () => ({ accounts: accounts.size, skipped: skippedOf(accounts), requests }),
     /** A line about the state of the mirror, without private data. */
     status(): string {

@@ -37,7 +37,6 @@ export const text = textual(storable);
 /** Text that is short enough for an index, such as an identifier. */
 export const name = textual(storable.max(255));
 
-/** The name of a user. */
 export const username = textual(storable.max(255).regex(/\S/, 'is blank'));
 
 /** An instant whose year has four digits in UTC. An offset may move it out of that range. */
@@ -80,5 +79,4 @@ export const macAddress = name.nullish().transform((value) => {
   return digits.replace(/..(?!$)/g, '$&:');
 });
 
-/** The segments of a template or session. */
 export const segments = <S extends z.ZodType>(segment: S) => z.array(segment).max(1000);

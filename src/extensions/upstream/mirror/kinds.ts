@@ -24,7 +24,6 @@ import type { Kind, Row } from './rows.ts';
 /** The owner of a record: only the id of the account is valid. */
 type OwnerId = z.ZodType<number>;
 
-/** The schema of a device: the fields of every kind, and its own. */
 const device = (ownerId: OwnerId, fields: Readonly<Record<string, z.ZodType<Row[string]>>>) =>
   z
     .object({ id: recordId, bubbleId: name, ownerId, macAddress, lastVisited: instant.nullish(), ...fields })

@@ -8,7 +8,6 @@ import type pg from 'pg';
 import { inTransaction, type Transaction } from '../../../database/transaction.ts';
 import { SetupError } from '../../../errors.ts';
 
-/** What a run is for. */
 export type Purpose = 'lists' | 'details';
 
 /** Thrown in a transaction when another run has taken over the lease. */

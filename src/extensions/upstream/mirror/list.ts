@@ -95,7 +95,6 @@ export async function* readPages(
   throw unreadable(path, `the list does not end within ${maxPages} pages`);
 }
 
-/** How many records are fetched at the same time. */
 export const concurrency = 4;
 
 /**

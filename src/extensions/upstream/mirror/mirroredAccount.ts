@@ -43,7 +43,6 @@ interface Surroundings extends MirroredAccountOptions {
   readonly stored: FreshnessStore;
   /** Called when rows of the account have changed here, whichever process wrote them. */
   onChanged(): void;
-  /** Called after each run. */
   onSuccess(): void;
   onFailure(error: unknown): void;
 }
@@ -52,7 +51,6 @@ interface Surroundings extends MirroredAccountOptions {
 const pollInterval = 250;
 const longestPoll = 10_000;
 
-/** The state that the functions below share. */
 interface AccountState extends Surroundings {
   readonly credentials: Set<Credential>;
   readonly freshness: AccountFreshness;
@@ -96,7 +94,6 @@ export function createMirroredAccount(options: Surroundings) {
     budget,
     onDemand,
     freshness,
-    /** How many records of the upstream are left out. */
     skipped: runs.skipped,
     /** How many records the current run has read so far, or the last one. */
     progress: runs.progress,
@@ -166,7 +163,6 @@ function upstreamWith(
 
 const isUsed = ({ askedAt, idle }: AccountState) => performance.now() - askedAt <= idle;
 
-/** Whether no run is due. */
 const isFresh = ({ freshness, interval, since }: AccountState) =>
   freshness.age < interval && (freshness.refreshedAt ?? 0) >= since && !freshness.isOutdated;
 

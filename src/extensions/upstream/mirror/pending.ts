@@ -35,7 +35,6 @@ export async function readStillPending(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** Marks the details of records as pending. */
 export async function notePending(
   client: pg.PoolClient,
   { table }: Kind,

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod';
-import { getOptional, isNotOffered } from '../client/upstream.ts';
+import { isMissing, isNotOffered } from '../client/upstream.ts';
 import {
   areSessionsComplete,
   noteSessions,
@@ -26,7 +26,6 @@ import { isAboutData, removeRecords, writeRecords } from './writer.ts';
 interface PullOptions {
   /** How many records there may be in the end. */
   readonly expected?: number | undefined;
-  /** Called for every record of the list that can be read. */
   onListed?(record: MirrorRecord): void;
   /** Called with the number of new and changed records of a page, before they are written. Returns whether to read no further. */
   onPage?(news: number): Promise<boolean>;
@@ -68,7 +67,6 @@ async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promis
   return removeMissing(run, kind, listed, lowest);
 }
 
-/** Reads the items of a page. */
 function readPage({ report }: Run, kind: Kind, items: readonly Item[]): MirrorRecord[] {
   return items.flatMap(({ id, item }) => {
     const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
@@ -250,7 +248,10 @@ async function pullLocks(run: Run): Promise<void> {
  * does not tell.
  */
 async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: number | null } | undefined> {
-  const response = await getOptional(upstream, '/lkbx/templates/active', signal);
+  const response = await upstream.get('/lkbx/templates/active', signal).catch((error: unknown) => {
+    if (isNotOffered(error) || isMissing(error)) return undefined;
+    throw error;
+  });
   return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
 }
 

@@ -4,29 +4,24 @@ import { requiredTier } from '../../../auth/tokens.ts';
 import { commandLine, shellWord } from '../../../config/config.ts';
 import type { Account } from './account.ts';
 
-/** Numbers of records that were written. */
 export interface WriteCounts {
   created: number;
   updated: number;
   unchanged: number;
 }
 
-/** Numbers of records that were read and written. */
 export interface RecordCounts extends WriteCounts {
   fetched: number;
   gone: number;
   skipped: number;
 }
 
-/** What a run has done. */
 export interface SyncReport {
   readonly account: Account;
   /** When all lists were last read, as in `StoredFreshness`. */
   readonly refreshedAt: number | undefined;
-  /** How many requests the run took. */
   readonly requests: number;
   readonly countsByKind: ReadonlyMap<string, RecordCounts>;
-  /** What was left out, and why. */
   readonly notes: readonly string[];
 }
 
@@ -41,11 +36,8 @@ export function addWriteCounts(total: WriteCounts, { created, updated, unchanged
 /** Called with the progress of a run. @param expected how many records there may be in the end, if that is known. */
 export type OnProgress = (kind: string, fetched: number, expected?: number) => void;
 
-/** Collects the counts and notes of a run. */
 export function createRunReport() {
-  /** By the names of the kinds. */
   const countsByKind = new Map<string, RecordCounts>();
-  /** What is missing. */
   const notes: string[] = [];
 
   function countsOf(kind: string): RecordCounts {
@@ -57,7 +49,6 @@ export function createRunReport() {
     countsByKind,
     countsOf,
     notes,
-    /** Notes a record that is left out. */
     skip(kind: string, where: string, why: string): void {
       countsOf(kind).skipped++;
       notes.push(`${where}: ${why}; skipped.`);
@@ -71,7 +62,6 @@ export const reportColumns = ['fetched', 'created', 'updated', 'unchanged', 'gon
 export const reportRows = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>) =>
   [...countsByKind].map(([name, counts]) => [name, ...reportColumns.map((column) => String(counts[column]))]);
 
-/** How many records have changed. */
 export const countChanges = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>): number =>
   [...countsByKind.values()].reduce((sum, { created, updated, gone }) => sum + created + updated + gone, 0);
 

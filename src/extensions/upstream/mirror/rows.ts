@@ -11,7 +11,6 @@ import type { ListedType, ModelName } from '../../../database/models.ts';
 type Value = string | number | boolean | Date | null | undefined;
 export type Row = { id: number } & Record<string, Value>;
 
-/** A record as the mirror stores it. */
 export interface MirrorRecord {
   readonly row: Row;
   /** The rows that belong to it, such as the segments of a session. */
@@ -22,7 +21,6 @@ export interface MirrorRecord {
 
 /** A kind of records: the paths that the upstream has for them, the schemas that read them, and the tables that store them. */
 export interface Kind {
-  /** Its name in reports. */
   readonly name: string;
   readonly table: ListedType;
   /** The table of the rows that belong to its records, such as segments, and the column with the id of the record. */
@@ -76,7 +74,6 @@ export async function findDiffering(
   return new Set([...differing, ...others]);
 }
 
-/** Selects the ids that a query gives. */
 export async function selectIds(
   client: pg.Pool | pg.PoolClient,
   query: string,

@@ -13,7 +13,6 @@ import type { AccountElsewhere } from '../../../schema/context.ts';
 import type { UpstreamAccounts } from '../client/access.ts';
 import type { Timing } from '../client/upstream.ts';
 import type { UpstreamConfig } from '../settings.ts';
-import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import type { WriteScope } from './accountFreshness.ts';
 import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
@@ -68,7 +67,6 @@ export async function openMirrorService(config: Settings, options: MirrorService
   await checkMirror(pool, base);
   const accounts = createAccounts({
     ...shared,
-    identify: hasConfiguredToken ? identifyByAnyRoute : identifyByUsersMe,
     idle: hasConfiguredToken ? Number.POSITIVE_INFINITY : idle,
     rate: config.UPSTREAM_RATE,
     onTokenStatus: (...status) => credentials.noteStatus(...status),
@@ -78,7 +76,6 @@ export async function openMirrorService(config: Settings, options: MirrorService
   const parts = { pool, logger, waits, base, accounts, credentials, writes };
   const { tokens } = credentials;
   return {
-    /** The upstream tokens of clients; undefined if clients have only tokens of this gateway. */
     tokens,
     forwarding: createForwarding(parts),
     upstream: createUpstreamAccount(parts),
@@ -88,9 +85,7 @@ export async function openMirrorService(config: Settings, options: MirrorService
       accounts.getOrAdd(viewer.id).touch();
       return true;
     },
-    /** Must be called with a viewer who knows of a change that may not have been announced here. */
     noteChange: accounts.noteChange,
-    /** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again. */
     async waitUntilFresh(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> {
       const account = await accounts.of(viewer.id);
       return account && waitUntilFresh(exchange, account, waits);
@@ -123,10 +118,9 @@ function createWrites(accounts: Accounts, pool: pg.Pool, longest: number) {
   };
 }
 
-interface Parts extends Pick<MirrorServiceOptions, 'pool' | 'logger'> {
+interface Parts extends Pick<CredentialsOptions, 'base' | 'logger' | 'accounts'> {
+  readonly pool: pg.Pool;
   readonly waits: WaitLimits;
-  readonly base: string;
-  readonly accounts: Accounts;
   readonly credentials: Credentials;
   readonly writes: ReturnType<typeof createWrites>;
 }

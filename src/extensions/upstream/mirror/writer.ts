@@ -29,9 +29,7 @@ import {
 interface WriteOptions {
   readonly kind: Kind;
   readonly records: readonly MirrorRecord[];
-  /** The account that the records were read for. */
   readonly accountId: number;
-  /** Called for each record that is not written. */
   onRejected(record: MirrorRecord, reason: string): void;
   /**
    * The records as they were here when the upstream was asked. Details are written only to records that are still the same, and
@@ -125,7 +123,6 @@ const isOlder = (row: Row, held: Row | undefined, asked: HeldRecords | undefined
 const timeOf = (value: Row[string]) =>
   typeof value === 'string' || value instanceof Date ? new Date(value).getTime() : 0;
 
-/** Reads and locks the existing rows of these records. */
 async function lockRows(
   client: pg.PoolClient,
   { table }: Kind,
@@ -174,7 +171,6 @@ async function claimRecords(
   return { known, claimed: records, rejected: [] };
 }
 
-/** Adds rows or changes them, with the rows that belong to them. */
 async function replaceRows(
   client: pg.PoolClient,
   { table, children }: Kind,

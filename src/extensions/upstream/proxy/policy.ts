@@ -6,7 +6,6 @@ import type { Headers, UpstreamRequest, UpstreamResponse } from '../client/acces
 /** How many seconds a stale response is still sent while the upstream fails (RFC 5861, section 4). */
 const staleIfError = 60 * 60;
 
-/** The statuses of responses that are stored. */
 const storedStatuses = [200, 404];
 
 /** Measures ages by a clock that nobody can set, so that no response seems younger than it is. */
@@ -93,11 +92,9 @@ export function policyFor(
   const satisfies = (given: RequestHeaders, more = '') =>
     policy.satisfiesWithoutRevalidation(withControl(given, controlOf(given) + more));
   return {
-    /** The memory that the headers take, in bytes. */
     bytes: JSON.stringify([varied, response.headers]).length,
     /** Whether it may be sent to other tokens of the account. A 404 may not: it may only mean that this token may not see the record. */
     isForAllTokens: status === 200 && !vary.includes('authorization'),
-    /** The age of the response in seconds, with the age that the upstream stated. */
     age: () => policy.age(),
     /** Whether the response may be sent to a request without asking the upstream. */
     satisfies: (given: RequestHeaders) => satisfies(given),

@@ -36,7 +36,6 @@ export interface ProxyOptions extends ReadCacheOptions {
   readonly accounts: UpstreamAccounts;
 }
 
-/** Returns the upstream's response to a request of the REST API. */
 type RestProxy = (exchange: Exchange, viewer: Viewer, recheck: Recheck) => Promise<HttpResponse>;
 
 /** Headers of reads that ask for a part of a response, or for a certain version. They are forwarded, and nothing is stored. */

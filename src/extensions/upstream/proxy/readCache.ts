@@ -62,7 +62,6 @@ const overhead = 2_000;
 /** The share of the memory that one response may take. */
 const largestShare = 1 / 8;
 
-/** How many accounts have stored responses. */
 const maxAccounts = 10_000;
 
 /** The stored responses, with one limit of memory for all accounts. The least recently used is dropped first. */
@@ -105,7 +104,6 @@ function createAccountStores(maxBytes: number) {
 export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) {
   const accounts = createAccountStores(maxBytes);
 
-  /** Sends a read, and stores the response. */
   async function load(reads: AccountReads, read: Read, known: StoredResponse | undefined) {
     const { request } = read;
     const { reader } = read.access;

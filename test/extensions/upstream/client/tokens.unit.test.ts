@@ -7,10 +7,13 @@ import {
   type TokenCheck,
   type UpstreamTokens,
 } from '../../../../src/extensions/upstream/client/tokens.ts';
+import { messages } from '../../../../src/extensions/upstream/messages.ts';
+import { httpErrors } from '../../../../src/http/errorResponse.ts';
 
 const valid: TokenCheck = { kind: 'valid', userId: 1 };
 const invalid: TokenCheck = { kind: 'invalid' };
 const away: TokenCheck = { kind: 'away', retryAfter: undefined };
+const upstreamAway = { code: 'SERVICE_UNAVAILABLE', message: messages.upstreamUnreachable };
 const ttl = 60_000;
 const idle = 600_000;
 
@@ -91,7 +94,7 @@ describe('a token that was valid before', () => {
       expect(await authenticate('alice')).toEqual({ viewer });
     }
     vi.advanceTimersByTime(60_000);
-    expect(await authenticate('alice')).toEqual({ error: 'upstreamAway', retryAfter: 5 });
+    expect(await authenticate('alice')).toEqual({ error: upstreamAway, retryAfter: 5 });
     expect(await tokens.recheck(viewer)).toBe(false);
     check.mockResolvedValue(valid);
     vi.advanceTimersByTime(5_000);
@@ -215,7 +218,7 @@ describe('a token that was not sent before', () => {
     check.mockResolvedValue(away);
     const together = Array.from({ length: 90 }, (_, index) => authenticate(`nobody-${index}`));
     for (const response of await Promise.all(together))
-      expect(response).toEqual({ error: 'upstreamAway', retryAfter: 5 });
+      expect(response).toEqual({ error: upstreamAway, retryAfter: 5 });
     const first = check.mock.calls.length;
     expect(first).toBeLessThanOrEqual(4);
     await authenticate('one more');
@@ -230,9 +233,9 @@ describe('a token that was not sent before', () => {
 
   it('is not checked for as long as the upstream asks to wait, while other tokens of its address are', async () => {
     check.mockResolvedValueOnce({ kind: 'away', retryAfter: 600 });
-    expect(await authenticate('alice')).toEqual({ error: 'upstreamAway', retryAfter: 600 });
+    expect(await authenticate('alice')).toEqual({ error: upstreamAway, retryAfter: 600 });
     vi.advanceTimersByTime(300_000);
-    expect(await authenticate('alice')).toEqual({ error: 'upstreamAway', retryAfter: 300 });
+    expect(await authenticate('alice')).toEqual({ error: upstreamAway, retryAfter: 300 });
     expect(check).toHaveBeenCalledTimes(1);
     expect(await authenticate('bob')).toMatchObject({ viewer: { id: 1 } });
     vi.advanceTimersByTime(300_000);
@@ -252,10 +255,10 @@ describe('a token that was not sent before', () => {
     const together = Array.from({ length: 90 }, (_, index) => authenticate(`nobody-${index}`));
     const responses = await Promise.all(together);
     expect(responses.slice(0, 20)).toEqual(Array(20).fill({ viewer: null }));
-    expect(responses.at(-1)).toEqual({ error: 'tooManyRequests', retryAfter: 60 });
+    expect(responses.at(-1)).toEqual({ error: httpErrors.tooManyRequests, retryAfter: 60 });
     expect(check.mock.calls.length).toBeLessThan(24);
     check.mockResolvedValue(valid);
-    expect(await authenticate('alice')).toMatchObject({ error: 'tooManyRequests' });
+    expect(await authenticate('alice')).toMatchObject({ error: httpErrors.tooManyRequests });
     vi.advanceTimersByTime(60_001);
     expect(await authenticate('alice')).toMatchObject({ viewer: { id: 1 } });
   });
