@@ -59,9 +59,6 @@ export function createRunLog(logger: Logger) {
   };
 }
 
-const skippedOf = (accounts: ReadonlyMap<number, MirroredAccount>) =>
-  [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0);
-
 export function createAccounts(options: AccountsOptions) {
   const { pool, feed, logger, rate } = options;
   const accounts = new Map<number, MirroredAccount>();
@@ -71,6 +68,7 @@ export function createAccounts(options: AccountsOptions) {
   const createOnDemand = createTurns();
   const runLog = createRunLog(logger);
   let requests = 0;
+  const countSkipped = () => [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0);
   const unsubscribe = feed.subscribe((change) => {
     // A changed row of User means that an account has been added, removed or renamed.
     if (change.table !== undefined && change.table !== 'User') return;
@@ -120,12 +118,9 @@ export function createAccounts(options: AccountsOptions) {
       const closing = account.close().finally(() => leaving.delete(closing));
       leaving.add(closing);
     },
-    figures: () => ({ accounts: accounts.size, skipped: skippedOf(accounts), requests }),
+    figures: () => ({ accounts: accounts.size, skipped: countSkipped(), requests }),
     /** A line about the state of the mirror, without private data. */
-    status(): string {
-      const skipped = skippedOf(accounts);
-      return `${runLog.status()}${skipped > 0 ? `, ${skipped} records left out` : ''}`;
-    },
+    status: () => `${runLog.status()}${countSkipped() > 0 ? `, ${countSkipped()} records left out` : ''}`,
     async close(): Promise<void> {
       unsubscribe();
       await Promise.all([...[...accounts.values()].map((account) => account.close()), ...leaving]);
