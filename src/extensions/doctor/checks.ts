@@ -77,7 +77,15 @@ async function checkFolder(dataDir: string): Promise<Found> {
   if (error !== undefined) return { says: `DATA_DIR ${folder}: ${error}`, advice };
   if (await findEmbedded(folder)) return `embedded, in ${folder}, open in a running gateway`;
   if (!existsSync(join(folder, engineFolder))) return `embedded, none yet: it will be in ${folder}`;
-  return (await tryToOpen(folder)) ?? `embedded, in ${folder}, and no gateway has it open`;
+  try {
+    await (await openEmbedded(folder)).close();
+    return `embedded, in ${folder}, and no gateway has it open`;
+  } catch (problem) {
+    return {
+      says: errorText(problem),
+      advice: 'Correct that, restore a copy, or set DATA_DIR to another folder.',
+    };
+  }
 }
 
 /** Tries whether the folder can be made and written to, and leaves nothing behind. */
@@ -87,15 +95,6 @@ async function tryFolder(folder: string): Promise<void> {
   while (!lstatSync(nearest, { throwIfNoEntry: false }) && dirname(nearest) !== nearest)
     nearest = dirname(nearest);
   await rmdir(await mkdtemp(join(nearest, '.dovetail-')));
-}
-
-/** Why a gateway cannot open the database of the folder. */
-function tryToOpen(folder: string): Promise<Found> {
-  const advice = 'Correct that, restore a copy, or set DATA_DIR to another folder.';
-  return openEmbedded(folder).then(
-    ({ close }) => close().then(() => undefined),
-    (error) => ({ says: errorText(error), advice }),
-  );
 }
 
 export async function runDoctor(extensions: readonly Extension[], json: boolean): Promise<void> {

@@ -35,7 +35,7 @@ const longestLocking = 500;
 const longestTrial = 3_000;
 
 /** The resulting mode, and the reason if it is not the wanted one. */
-export interface ChosenMode {
+interface ChosenMode {
   readonly mode: FeedSetup['mode'];
   readonly why?: string;
 }

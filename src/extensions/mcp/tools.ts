@@ -141,7 +141,9 @@ function toolOf(route: Route): Tool {
         content: route.body?.values,
       },
     resultOf({ status, body }) {
-      const { data, error = unreadable } = contentOf(body);
+      // A response that comes from another service may have no envelope.
+      const content = parseJson(body.toString());
+      const { data, error = unreadable } = isRecord(content) ? content : {};
       return status === 200 && data !== undefined
         ? { content: { data }, error: undefined }
         : { content: undefined, error: String(error) };
@@ -168,12 +170,7 @@ function problemWithIntegers({ path, isMutation, missing }: Route, { id, limit, 
 
 const unreadable = 'The response of the upstream cannot be read';
 
-/** The envelope of a response. A response that comes from another service may have none. */
-function contentOf(body: Buffer): { readonly data?: unknown; readonly error?: unknown } {
-  const content = parseJson(body.toString());
-  return isRecord(content) ? content : {};
-}
-
+/** The target of the request, with the arguments in the path and the query. */
 function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   const query = Object.entries(others)
     .filter(([, value]) => value !== undefined && value !== null)

@@ -7,7 +7,7 @@ import { forgetAccount } from '../mirror/forget.ts';
 import { printable } from '../mirror/report.ts';
 import { readUpstreamConfig } from '../settings.ts';
 
-export interface ForgetFlags {
+interface ForgetFlags {
   readonly user?: string | undefined;
   readonly id?: number | undefined;
   readonly json?: true | undefined;

@@ -7,6 +7,7 @@ import type { ChangeFeed } from '../../../database/feed/changeFeed.ts';
 import { createBudget } from '../client/budget.ts';
 import { createTurns, mostOnDemand } from '../client/turns.ts';
 import { UpstreamError } from '../client/upstream.ts';
+import type { IdentifyAccount } from './account.ts';
 import { isMirrored } from './mirror.ts';
 import {
   createMirroredAccount,
@@ -22,6 +23,8 @@ export interface AccountsOptions extends MirroredAccountOptions {
   /** Requests a minute for each account. */
   readonly rate: number;
   readonly logger: Logger;
+  /** Finds the account of a token. */
+  readonly identify: IdentifyAccount;
   /** Called with each user whose rows have changed here, before a response can show it. */
   onChanged(userId: number): void;
 }
@@ -59,9 +62,6 @@ export function createRunLog(logger: Logger) {
   };
 }
 
-const skippedOf = (accounts: ReadonlyMap<number, MirroredAccount>) =>
-  [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0);
-
 export function createAccounts(options: AccountsOptions) {
   const { pool, feed, logger, rate } = options;
   const accounts = new Map<number, MirroredAccount>();
@@ -71,6 +71,7 @@ export function createAccounts(options: AccountsOptions) {
   const createOnDemand = createTurns();
   const runLog = createRunLog(logger);
   let requests = 0;
+  const countSkipped = () => [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0);
   const unsubscribe = feed.subscribe((change) => {
     // A changed row of User means that an account has been added, removed or renamed.
     if (change.table !== undefined && change.table !== 'User') return;
@@ -87,7 +88,7 @@ export function createAccounts(options: AccountsOptions) {
       inTurn,
       onDemand: createOnDemand(),
       budget: createBudget(rate, () => requests++),
-      runs: createRuns(pool, id, logger),
+      runs: createRuns(pool, id, logger, options.identify),
       stored: createFreshnessStore(pool, id),
       onChanged: () => options.onChanged(id),
       onSuccess: runLog.succeed,
@@ -120,12 +121,9 @@ export function createAccounts(options: AccountsOptions) {
       const closing = account.close().finally(() => leaving.delete(closing));
       leaving.add(closing);
     },
-    figures: () => ({ accounts: accounts.size, skipped: skippedOf(accounts), requests }),
+    figures: () => ({ accounts: accounts.size, skipped: countSkipped(), requests }),
     /** A line about the state of the mirror, without private data. */
-    status(): string {
-      const skipped = skippedOf(accounts);
-      return `${runLog.status()}${skipped > 0 ? `, ${skipped} records left out` : ''}`;
-    },
+    status: () => `${runLog.status()}${countSkipped() > 0 ? `, ${countSkipped()} records left out` : ''}`,
     async close(): Promise<void> {
       unsubscribe();
       await Promise.all([...[...accounts.values()].map((account) => account.close()), ...leaving]);

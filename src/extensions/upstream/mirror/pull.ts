@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod';
-import { isMissing, isNotOffered } from '../client/upstream.ts';
+import { getOptional, isNotOffered } from '../client/upstream.ts';
 import {
   areSessionsComplete,
   noteSessions,
@@ -19,7 +19,7 @@ import { endsRun, fetchRecord, firstIssue, type Item, readPages } from './list.t
 import { writeUser } from './mirror.ts';
 import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
 import { addWriteCounts } from './report.ts';
-import { findDiffering, type Kind, type MirrorRecord, type Row } from './rows.ts';
+import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row } from './rows.ts';
 import type { Run } from './run.ts';
 import { isAboutData, removeRecords, writeRecords } from './writer.ts';
 
@@ -116,8 +116,6 @@ async function write(
   });
   addWriteCounts(report.countsOf(kind.name), written);
 }
-
-const idsOf = (records: readonly MirrorRecord[]) => records.map(({ row }) => row.id);
 
 /** How many records that are missing from a list are fetched in one run. */
 const maxMissing = 100;
@@ -248,10 +246,7 @@ async function pullLocks(run: Run): Promise<void> {
  * does not tell.
  */
 async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: number | null } | undefined> {
-  const response = await upstream.get('/lkbx/templates/active', signal).catch((error: unknown) => {
-    if (isNotOffered(error) || isMissing(error)) return undefined;
-    throw error;
-  });
+  const response = await getOptional(upstream, '/lkbx/templates/active', signal);
   return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
 }
 

@@ -38,6 +38,8 @@ export interface Kind {
   readonly record: z.ZodType<MirrorRecord>;
 }
 
+export const idsOf = (records: readonly Pick<MirrorRecord, 'row'>[]) => records.map(({ row }) => row.id);
+
 /** Columns of the mirror itself, and references, which `link` writes. They do not make a record differ. */
 const uncompared = new Set([
   'detailsPending',
@@ -57,20 +59,14 @@ export async function findDiffering(
   { table, children }: Pick<Kind, 'children'> & { table: ModelName },
   records: readonly Pick<MirrorRecord, 'row' | 'children'>[],
 ): Promise<Set<number>> {
-  const ids = records.map(({ row }) => row.id);
   const rows = records.map(({ row }) =>
     Object.fromEntries(Object.entries(row).filter(([column]) => !uncompared.has(column))),
   );
-  const differing = await selectDiffering(client, { table, parent: 'id' }, rows, ids);
+  const differing = await selectDiffering(client, { table, parent: 'id' }, rows, idsOf(records));
   const parents = records.filter((record) => record.children !== undefined);
   if (!children || parents.length === 0) return differing;
   const parts = parents.flatMap((record) => record.children ?? []);
-  const others = await selectDiffering(
-    client,
-    children,
-    parts,
-    parents.map(({ row }) => row.id),
-  );
+  const others = await selectDiffering(client, children, parts, idsOf(parents));
   return new Set([...differing, ...others]);
 }
 

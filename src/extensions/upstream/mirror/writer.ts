@@ -19,6 +19,7 @@ import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
 import {
   acquireSharedLock,
   findDiffering,
+  idsOf,
   insert,
   type Kind,
   type MirrorRecord,
@@ -104,8 +105,6 @@ async function replaceRecords(
   return { counts: { created, updated, unchanged: ids.length - created - updated }, rejected };
 }
 
-const idsOf = (records: readonly MirrorRecord[]) => records.map(({ row }) => row.id);
-
 const isAsAsked = (id: number, held: Row | undefined, asked: HeldRecords | undefined) =>
   held?.listedDigest === asked?.get(id)?.listedDigest;
 
@@ -184,7 +183,7 @@ async function replaceRows(
   const parents = changed.filter((record) => record.children !== undefined);
   if (!children || parents.length === 0) return;
   await client.query(`DELETE FROM "${children.table}" WHERE "${children.parent}" = ANY($1)`, [
-    parents.map(({ row }) => row.id),
+    idsOf(parents),
   ]);
   // A plain insert, which fails if a segment of another record has the same id, and takes nothing from that record.
   await insert(

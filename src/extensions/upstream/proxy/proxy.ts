@@ -211,7 +211,7 @@ export const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse 
 const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
 
 /** Makes the request for the upstream. Returns the error response to a request that cannot be forwarded. */
-export async function readRequest(exchange: Exchange, base: string): Promise<UpstreamRequest | HttpResponse> {
+async function readRequest(exchange: Exchange, base: string): Promise<UpstreamRequest | HttpResponse> {
   const { request, target } = exchange;
   const { method = 'GET' } = request;
   const [path = ''] = target.split('?', 1);

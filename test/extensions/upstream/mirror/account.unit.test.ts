@@ -2,7 +2,11 @@
 
 import { describe, expect, it } from 'vitest';
 import { type Upstream, UpstreamRejection } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { readAccount, readAccountId } from '../../../../src/extensions/upstream/mirror/account.ts';
+import {
+  identifyByAnyRoute,
+  identifyByUsersMe,
+  readAccountId,
+} from '../../../../src/extensions/upstream/mirror/account.ts';
 
 const { signal: end } = new AbortController();
 
@@ -38,13 +42,17 @@ const ofBob = {
 describe('a client’s token', () => {
   it.each([
     ['checked', readAccountId],
-    ['used by a run', readAccount],
+    ['used by a run', identifyByUsersMe],
   ])(
     'that is %s belongs to the user of /users/me, which is never guessed from the records that it can read',
     async (_, learn) => {
       const requests: string[] = [];
       await expect(learn(upstreamWith(ofBob, requests), end)).rejects.toThrow('404');
       expect(requests).toEqual(['/users/me']);
+      // The single token of a mirror of one account may be identified by other routes.
+      expect(await identifyByAnyRoute(upstreamWith(ofBob), end)).toMatchObject({ id: 2 });
+      const ofNobody = { ...ofBob, '/dtt/templates': ofBob['/dtt'] };
+      await expect(identifyByAnyRoute(upstreamWith(ofNobody), end)).rejects.toThrow('whose account it is');
     },
   );
 
