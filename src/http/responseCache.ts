@@ -63,12 +63,7 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
      * @param sharer whose requests share it. A request that waits for that of another token would get its response although its own
      * token has ended meanwhile.
      */
-    async compute(
-      viewerId: number,
-      request: string,
-      compute: () => Promise<Computed>,
-      sharer: object = stored,
-    ): Promise<HttpResponse> {
+    async compute(viewerId: number, request: string, compute: Compute, sharer: object = stored) {
       counters.misses++;
       const run = () => compute().finally(() => noteRead(viewerId));
       const version = versionOf(viewerId);
@@ -98,6 +93,8 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
     },
   };
 }
+
+type Compute = () => Promise<Computed>;
 
 interface CachedResponse {
   readonly viewerId: number;
