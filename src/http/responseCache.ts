@@ -27,8 +27,7 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
   /** `shared` counts misses that shared a computation, `overtaken` those that were not stored because data changed meanwhile. */
   const counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
   const stored = createResponseStore(options);
-  /** Computations that equal requests may share, by those who may share them. */
-  const shareable = new WeakMap<object, Map<string, Promise<HttpResponse>>>();
+  const runningOf = createShared();
   const { versionOf, noteRead } = versions;
 
   function find(viewerId: number, request: string): HttpResponse | undefined {
@@ -63,7 +62,12 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
      * @param sharer whose requests share it. A request that waits for that of another token would get its response although its own
      * token has ended meanwhile.
      */
-    async compute(viewerId: number, request: string, compute: Compute, sharer: object = stored) {
+    async compute(
+      viewerId: number,
+      request: string,
+      compute: () => Promise<Computed>,
+      sharer: object = stored,
+    ): Promise<HttpResponse> {
       counters.misses++;
       const run = () => compute().finally(() => noteRead(viewerId));
       const version = versionOf(viewerId);
@@ -73,8 +77,7 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
       // The key has the version and the number of the last read: a request that begins after a change, or after the viewer may
       // have seen one, must not share a computation that began before it.
       const shareKey = `${version} ${versions.lastReadOf(viewerId)} ${key}`;
-      const running = shareable.get(sharer) ?? new Map<string, Promise<HttpResponse>>();
-      shareable.set(sharer, running);
+      const running = runningOf(sharer);
       const shared = running.get(shareKey);
       if (shared) {
         counters.shared++;
@@ -94,7 +97,15 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
   };
 }
 
-type Compute = () => Promise<Computed>;
+/** Makes a function that gives the running computations that the requests of a sharer may share. */
+function createShared() {
+  const all = new WeakMap<object, Map<string, Promise<HttpResponse>>>();
+  return (sharer: object) => {
+    const running = all.get(sharer) ?? new Map<string, Promise<HttpResponse>>();
+    all.set(sharer, running);
+    return running;
+  };
+}
 
 interface CachedResponse {
   readonly viewerId: number;
