@@ -22,7 +22,7 @@ export default defineConfig({
     target: 'es2023',
     outDir: 'dist/gateway',
     rolldownOptions: {
-      input: ['src/cli/program.ts', 'src/cli/packDatabase.ts'],
+      input: ['src/cli/program.ts', 'packDatabase.ts'],
       output: {
         ...{ entryFileNames: '[name].js', chunkFileNames: '[name].js' },
         // The core's modules that several files share would otherwise be a file each.

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
-import { useMemory } from './test/support/setup/memory.ts';
+
 import { LongestFirst } from './test/support/setup/order.ts';
 import { summarise } from './test/support/setup/summary.ts';
+import { useTemporaryFolder } from './test/support/setup/temporary.ts';
 
-useMemory();
+useTemporaryFolder();
 
 /**
  * Which engine a test runs on is said by its file name: `x.test.ts` is about what an engine may do otherwise and runs on

@@ -57,7 +57,6 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   openPrimary?(config: Config & ValuesOf<Own>): Promise<Pick<Hooks, 'lines' | 'close'> | undefined>;
 }
 
-/** The parts of a gateway, for its extensions. */
 export interface GatewayParts {
   readonly database: Database;
   readonly feed: ChangeFeed;
@@ -103,8 +102,11 @@ export interface Hooks extends OperationHooks {
    * @returns undefined if there is nothing to wait for.
    */
   beforeRead?(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> | undefined;
-  /** An operation reads: the SQL interface for all its statements, in place of the core's. */
-  sqlFor?(viewer: Viewer): OperationSql;
+  /**
+   * An operation reads: the SQL interface for all its statements, in place of the core's.
+   * @param guard runs each statement after the last wait before it, or throws if the token has ended, or may not write.
+   */
+  sqlFor?(viewer: Viewer, guard: Guard): OperationSql;
   /** A request may have written, and is about to be answered. It may add headers to the exchange. */
   afterWrite?(exchange: Exchange, response: HttpResponse | StreamedResponse): Promise<void>;
   /**
@@ -112,21 +114,20 @@ export interface Hooks extends OperationHooks {
    * @param isUnheard whether the change may not have been announced here.
    */
   changed?(viewerId: number, isUnheard: boolean): void;
-  /** An exchange begins. */
   began?(exchange: Exchange): void;
-  /** An exchange is over. */
   ended?(outcome: Outcome): void;
   /** How many connections it may have open. */
   readonly connections?: number;
   /** A probe asks whether the gateway is ready: a line of the response. */
   readyLine?(): string;
-  /** Its metrics. */
   readonly metrics?: readonly Metric[];
   /** Entries of the text that a start prints. */
   readonly lines?: readonly Line[];
   /** The gateway closes. What was opened later is closed before. */
   close?(): Promise<void>;
 }
+
+export type Guard = <Result>(statement: () => Promise<Result>, isWrite?: boolean) => Promise<Result>;
 
 /** Tokens of another service. */
 export interface ForeignTokens {
@@ -151,7 +152,6 @@ export interface EndpointHook extends OwnEndpoint {
   ): (exchange: Exchange, viewer: Viewer | null) => Promise<HttpResponse | StreamedResponse>;
 }
 
-/** The parts of the pipeline, for endpoints. */
 export interface PipelineParts {
   readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
   readonly recheck: Recheck;

@@ -1,11 +1,11 @@
 /** The package that is published: what `package.ts` makes of a build. */
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { proseOf, readPage } from './docs/markdown.ts';
+import { newFolder } from './support/newFolder.ts';
 
 interface Bundled {
   readonly name: string;
@@ -19,7 +19,7 @@ const idOf = ({ name, version }: Bundled) => `${name}@${version}`;
 const idsOf = (packages: readonly Bundled[]) => [...new Set(packages.map(idOf))].sort();
 
 describe('the package', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'dovetail-package-'));
+  const folder = newFolder();
   const packed = (name: string) => join(folder, name);
 
   beforeAll(() => {
@@ -27,7 +27,6 @@ describe('the package', () => {
     const env = { ...process.env, ...repository };
     execFileSync(process.execPath, ['--import', 'tsx', 'package.ts', folder], { env, stdio: 'pipe' });
   });
-  afterAll(() => rmSync(folder, { recursive: true }));
 
   it('needs nothing but the embedded engine, runs no script, and may be published', () => {
     const { name, version, bin, engines } = readJson('package.json');

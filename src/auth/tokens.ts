@@ -6,8 +6,8 @@ import type pg from 'pg';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
-import { type ErrorCode, tokenMessages, unauthenticated } from '../errors.ts';
-import { allows, type Scope, type StoredScope } from './scopes.ts';
+import { beyondScope, type ErrorCode, tokenMessages, unauthenticated } from '../errors.ts';
+import { allows, localScope, remoteScope, type Scope, type StoredScope } from './scopes.ts';
 
 /** Lets a secret scanner, and a reader of a configuration file, recognise a token. */
 const prefix = 'dvt_';
@@ -37,10 +37,7 @@ export interface Token {
   readonly expiresAt: Date | null;
 }
 
-/** The condition that a token is active at the time in $2. */
-const isActive = '"revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)';
-
-/** The same now, for Prisma's client. */
+/** The condition that a token is active now. */
 export const activeNow = () => ({
   revokedAt: null,
   OR: [{ expiresAt: null }, { expiresAt: { gt: new Date() } }],
@@ -128,7 +125,7 @@ export async function findTokens(
  * Locks the viewer's own token and the user until the end of the transaction, so that nothing is changed by a token that has ended
  * since its request arrived, and nothing after its end has been acknowledged.
  * @returns until when the token is valid, in milliseconds since the epoch.
- * @throws {GraphQLError} if the token has ended.
+ * @throws {GraphQLError} if the token has ended, or may no longer manage tokens.
  */
 export async function lockViewer(
   client: Database,
@@ -136,15 +133,24 @@ export async function lockViewer(
     id,
     tokenId,
     digest = '',
-  }: { readonly id: number; readonly tokenId: number | undefined; readonly digest?: string },
+    isOnLoopback = false,
+  }: {
+    readonly id: number;
+    readonly tokenId: number | undefined;
+    readonly digest?: string;
+    readonly isOnLoopback?: boolean;
+  },
 ): Promise<number> {
   const run = async <Row extends object>(text: string, values: readonly unknown[]) =>
     (await client.query<Row>(text, [...values])).rows;
   // The user first, as in `addToken`: two tokens that revoke each other take turns.
   await run('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [id]);
   await run('SELECT FROM "ApiToken" WHERE id = $1 FOR NO KEY UPDATE', [tokenId]);
-  const validUntil = (await findTokens({ run }, [digest])).get(digest)?.validUntil ?? 0;
+  const found = (await findTokens({ run }, [digest])).get(digest);
+  const { validUntil = 0, scope = 'read' } = found ?? {};
   if (validUntil <= Date.now()) throw unauthenticated(validUntil > 0 ? 'expired' : 'invalid');
+  if (!allows(isOnLoopback ? localScope(scope) : remoteScope(scope), 'manage'))
+    throw beyondScope('manage', false);
   return validUntil;
 }
 
@@ -293,7 +299,7 @@ export async function rotateToken(database: Database, id: number, keep: number):
   const now = Date.now();
   const { rowCount } = await database.query(
     `UPDATE "ApiToken" SET "previousDigest" = digest, "previousValidUntil" = $3, digest = decode($4, 'hex')
-     WHERE id = $1 AND ${isActive}`,
+     WHERE id = $1 AND "revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)`,
     [id, new Date(now), new Date(now + keep), digestOf(token)],
   );
   return rowCount === 0 ? noActive(id) : { id, token };

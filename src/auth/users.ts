@@ -3,6 +3,7 @@
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { SetupError, systemCodeOf } from '../errors.ts';
+import { activeNow } from './tokens.ts';
 
 /** To whom the users of a database may belong, besides itself. Then nobody is added or changed here. */
 export interface AccountOwner {
@@ -45,11 +46,7 @@ export async function createUser(
 const notFound = 'P2025';
 
 /** Counts the active tokens of a user. */
-const countTokens = () => ({
-  select: {
-    tokens: { where: { revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: new Date() } }] } },
-  },
-});
+const countTokens = () => ({ select: { tokens: { where: activeNow() } } });
 
 /** All users, by name, with the number of their active tokens. The tier is null if it is not known. */
 export async function listUsers(client: PrismaClient) {
@@ -89,7 +86,6 @@ export async function setTier(
   }
 }
 
-/** The tier of a user, or undefined if there is no such user. */
 export async function findTier(client: PrismaClient, username: string): Promise<string | null | undefined> {
   const user = await client.user.findUnique({ where: { username }, select: { subscriptionTier: true } });
   return user?.subscriptionTier;

@@ -128,7 +128,6 @@ export function createViewers(
   };
 }
 
-/** Makes a function that looks up the token of a viewer again. */
 function createLookUpAgain(sql: Sql, forget: (userId: number) => void) {
   return async ({ id, digest }: Viewer): Promise<FoundToken | undefined> => {
     if (digest === undefined) return undefined;
@@ -150,7 +149,6 @@ function viewerAgain({ isOnLoopback }: Viewer, found: FoundToken | undefined): P
 
 const hasExpired = ({ expiresAt = Number.POSITIVE_INFINITY }: Viewer, now = Date.now()) => expiresAt <= now;
 
-/** The viewer that a token stands for. */
 function viewerOf({ id, userId, scope, digest, validUntil }: FoundToken): Known['viewer'] {
   const viewer = { id: userId, tokenId: id, scope: remoteScope(scope), digest, expiresAt: validUntil };
   const local = localScope(scope);
@@ -187,7 +185,6 @@ function createTokenCache(feed: ChangeFeed, maxAge: number) {
       if (viewer.onLoopback) current.delete(viewer.onLoopback);
     },
   });
-  /** The viewers of the cached tokens. */
   const current = new WeakSet<Viewer>();
   /** The users whose tokens may have changed since the running look-up began. */
   const changed = { users: new Set<number>(), anybody: false };

@@ -13,7 +13,6 @@ import { say } from './output.ts';
 /** The settings that name the database. */
 type DatabaseLocation = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'>;
 
-/** A database with Prisma's client. */
 type Opened = Pick<ConnectedDatabase, 'pool' | 'sql'> & { readonly client: PrismaClient };
 
 /**

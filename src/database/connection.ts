@@ -25,7 +25,6 @@ export const serverOf = (url: string): pg.ClientConfig => ({ connectionString: w
 export const hostPortText = ({ host, port }: Pick<pg.Client, 'host' | 'port'>): string =>
   `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 
-/** The URLs of a server. */
 export interface ServerUrls {
   readonly url: string;
   /** Bypasses the pooler that the other URL leads to. */
@@ -199,7 +198,6 @@ const urlError = (
 ) =>
   new SetupError(`${setting} is ${JSON.stringify(withoutPassword(url))}, but ${says}. ${advice}`, { cause });
 
-/** The diagnosis of a server that can only be read. */
 export const readOnlyServer: Diagnosis = {
   says: 'it is in recovery, and can only be read',
   advice: 'Name the primary in DATABASE_URL.',

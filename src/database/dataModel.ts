@@ -84,7 +84,6 @@ export function linkOf(model: ModelName, name: string): Link | undefined {
   return { model: type as ModelName, isList, columns, inverse };
 }
 
-/** The relations of a model. */
 export const linksOf = (model: ModelName): readonly string[] =>
   fieldsIn(model).flatMap(({ name, relationName }) => (relationName === undefined ? [] : [name]));
 

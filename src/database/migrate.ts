@@ -114,7 +114,6 @@ function explain({ user }: pg.Client, error: unknown): SetupError {
   return new SetupError(says, { cause: error });
 }
 
-/** The ledger as Prisma creates it. */
 const createLedger = `
   CREATE TABLE IF NOT EXISTS "_prisma_migrations" (
     id                  VARCHAR(36) PRIMARY KEY NOT NULL,

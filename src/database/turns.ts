@@ -135,7 +135,6 @@ function createFairQueue() {
   return {
     /** When it was empty last. */
     lastEmpty: () => lastEmpty,
-    /** How many requests have waiting statements. */
     waiting: () => waiting,
     /** How many requests of the user have waiting statements, and how many other users have any. */
     sharesOf(user: User) {
@@ -168,12 +167,12 @@ function createFairQueue() {
   };
 }
 
-/** The SQL interface with a runner of its statements, such as one that lets each wait for its turn. */
-export function withRunner(sql: Sql, run: RunInTurn): Sql {
+/** The SQL interface with runners of its statements, such as one that lets each wait for its turn. */
+export function withRunner(sql: Sql, run: RunInTurn, runWrite = run): Sql {
   return {
     findMany: (...given) => run(() => sql.findMany(...given)),
     count: (...given) => run(() => sql.count(...given)),
     run: (...given) => run(() => sql.run(...given)),
-    write: (...given) => run(() => sql.write(...given)),
+    write: (...given) => runWrite(() => sql.write(...given)),
   };
 }

@@ -57,7 +57,6 @@ export function createSharedRuns<Result>(run: () => Promise<Result>) {
   }
 
   return {
-    /** The current run. */
     get current(): Promise<Result> | undefined {
       return current;
     },

@@ -76,7 +76,6 @@ const demoUsers = [demoUsername, 'coach'];
  */
 const emptied = tables.filter((table) => table !== 'RateLimit').map((table) => `"${table}"`);
 
-/** The public ids of all records that have one. */
 const recorded = tables
   .filter((table) => hasField(table, 'bubbleId'))
   .map((table) => `SELECT "bubbleId" FROM "${table}"`);

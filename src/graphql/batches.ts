@@ -24,11 +24,13 @@ import {
   vary,
 } from './overHttp.ts';
 import { measure, tooComplex } from './plugins/complexity.ts';
+import type { ReadInTurn } from './readingTurns.ts';
 import { hasTooManyValues, tooManyValues } from './values.ts';
 
 /** What the handler does with the parts. */
 interface Tasks {
   readonly documents: Documents;
+  readonly readInTurn: ReadInTurn;
   /** Finds the operation of a request. */
   resolve(params: unknown, viewer: Viewer): CheckedOperation | GraphQLError | undefined;
   of(
@@ -58,9 +60,18 @@ export function readBatch(
   if (type === undefined) return requestFailure(406, notAcceptable);
   return {
     size: operations.length,
-    prepare() {
+    async prepare() {
       exchange.operation = 'batch';
-      const parts = operations.map((operation) => partOf(operation, tasks, exchange, viewer));
+      const parts: CountedPart[] = [];
+      for (const operation of operations) {
+        const part = await tasks.readInTurn(
+          operation,
+          { exchange, viewer },
+          (current) => current && partOf(operation, tasks, exchange, current),
+        );
+        if (!part) return unauthorizedFailure(exchange);
+        parts.push(part);
+      }
       const complexity = parts.reduce((sum, part) => sum + part.complexity, 0);
       return complexity <= MAX_COMPLEXITY
         ? parts

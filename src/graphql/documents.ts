@@ -74,6 +74,9 @@ export function createDocuments(config: Config, schema: GraphQLSchema = ownSchem
     /** The schema against which documents are validated. */
     schema,
 
+    /** Whether the document is cached. To read any other may take tens of milliseconds. */
+    has: (text: string) => known.has(text),
+
     /** The document, or the errors of one that cannot be run. */
     read(text: string): CheckedDocument | Rejected {
       const found = known.get(text);

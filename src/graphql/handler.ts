@@ -39,8 +39,9 @@ import {
   vary,
 } from './overHttp.ts';
 import { createPersistedOperations } from './persisted.ts';
-import { openPersistedFile } from './persistedFile.ts';
+import { openPersistedFile, type PersistedFile } from './persistedFile.ts';
 import { noteErrors } from './plugins/errors.ts';
+import { createReadInTurn } from './readingTurns.ts';
 import { exactText } from './values.ts';
 import { startYoga, type Yoga } from './yoga.ts';
 
@@ -140,6 +141,7 @@ function createTasks(options: GraphqlOptions) {
   });
   const run = createRun(yoga, others, options.createContext);
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
+  const readInTurn = createReadInTurn(documents, persisted, options.recheck);
 
   /**
    * The operation of a request of a viewer, or the error of one that names its document wrongly; undefined for any other request that
@@ -157,9 +159,8 @@ function createTasks(options: GraphqlOptions) {
     return operation && { document, operation };
   }
 
-  function workOf(received: Received, given: Given): Work {
+  function workOf(received: Received, given: Given, params: unknown): Work {
     const { viewer, accepted } = received;
-    const params = paramsOf(given);
     const resolved = viewer ? resolve(params, viewer) : undefined;
     const found = resolved && 'operation' in resolved ? resolved : undefined;
     const type = found?.operation.type;
@@ -171,33 +172,42 @@ function createTasks(options: GraphqlOptions) {
     return { kind: 'query', run: async () => computed(received, await respond(), mayCache) };
   }
 
-  /** A key that equal requests of a viewer share; undefined for requests whose response is never cached. */
-  function cacheKeyOf({ accepted: { whole } }: Received, given: Given): string | undefined {
-    if (!whole) return undefined;
-    if ('target' in given) return `GET ${persistedFile.generation} ${whole} ${given.target}`;
-    const text = 'body' in given ? undefined : exactText(given.content);
-    const body = 'body' in given ? given.body : text && Buffer.from(text);
-    // Latin-1 maps each byte to one character, and is the fastest way from bytes to a string.
-    return body && `POST ${persistedFile.generation} ${whole} ${body.toString('latin1')}`;
-  }
-
   return {
     persistedFile,
     documents,
+    readInTurn,
     resolve,
 
     of(received: Received, given: Given): Task {
-      const prepare = () => workOf(received, given);
-      if (received.viewer) return { cacheKey: cacheKeyOf(received, given), prepare };
+      const prepare = () => {
+        const params = paramsOf(given);
+        return readInTurn(params, received, (viewer) => workOf({ ...received, viewer }, given, params));
+      };
+      if (received.viewer) return { cacheKey: cacheKeyOf(received, given, persistedFile), prepare };
       // Requests of anonymous clients run one after the other. All other work that is ready comes before the next of them.
       const runInTurn = () =>
         inTurn('anonymous', async () => {
-          const done = await prepare().run();
+          const work = await prepare();
+          const done = await work.run();
           return 'isCacheable' in done ? done.response : done;
         });
       return { cacheKey: undefined, prepare: () => other(runInTurn) };
     },
   };
+}
+
+/** A key that equal requests of a viewer share; undefined for requests whose response is never cached. */
+function cacheKeyOf(
+  { accepted: { whole } }: Received,
+  given: Given,
+  { generation }: Pick<PersistedFile, 'generation'>,
+): string | undefined {
+  if (!whole) return undefined;
+  if ('target' in given) return `GET ${generation} ${whole} ${given.target}`;
+  const text = 'body' in given ? undefined : exactText(given.content);
+  const body = 'body' in given ? given.body : text && Buffer.from(text);
+  // Latin-1 maps each byte to one character, and is the fastest way from bytes to a string.
+  return body && `POST ${generation} ${whole} ${body.toString('latin1')}`;
 }
 
 /** The parameters of a request, of which nothing is checked yet, or the error of those that cannot be read. */

@@ -62,6 +62,9 @@ function readDescriptors(): number {
   }
 }
 
+/** How many requests a client may send before it has the response to an earlier one. Each of them takes memory. */
+export const mostPipelined = 200;
+
 /** @param closing aborted when the gateway closes. */
 export function watchConnections(
   server: Server,
@@ -132,7 +135,6 @@ export function watchConnections(
 }
 
 interface ConnectionState {
-  /** The latest exchange. */
   latest: Exchange | undefined;
   /** Whether a request before the latest had a valid token. */
   hasViewer: boolean;
@@ -192,6 +194,8 @@ function begin(connection: ConnectionState | undefined, exchange: Exchange): Pro
   if (response.socket !== null) return undefined;
   connection.queued ??= new Set();
   connection.queued.add(response);
+  // Node would go on reading, since a request that waits has no response yet.
+  if (connection.queued.size > mostPipelined) exchange.request.socket.destroy();
   response.once('close', () => connection.queued?.delete(response));
   // Requests that a client sends without waiting are handled one after the other (RFC 9112, section 9.3.2): one before may write, or be
   // answered by a stream. Were the responses of many made ahead, Node would stop reading, and not notice when the client leaves.
@@ -227,7 +231,6 @@ function close(server: Server, connections: ReadonlyMap<Duplex, ConnectionState>
   server.once('close', () => clearInterval(sweeping));
 }
 
-/** The HTTP error for an error code of Node or of its parser. */
 function httpErrorOf(code: string | undefined): HttpError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return httpErrors.tooSlow;
   return code === 'HPE_HEADER_OVERFLOW' ? httpErrors.headersTooLarge : httpErrors.badRequest;

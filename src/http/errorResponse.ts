@@ -15,7 +15,6 @@ export interface HttpError {
   readonly retryAfter?: number | undefined;
 }
 
-/** Errors of HTTP, with their codes and messages. */
 export const httpErrors = {
   badRequest: { code: 'BAD_USER_INPUT', message: messages.badRequest },
   methodNotAllowed: { status: 405, code: 'BAD_USER_INPUT', message: messages.methodNotAllowed },
@@ -26,7 +25,6 @@ export const httpErrors = {
   internal: { code: 'INTERNAL_SERVER_ERROR', message: messages.internal },
 } as const satisfies Record<string, HttpError>;
 
-/** The error as a response of the endpoint. */
 export function errorResponse(
   endpoint: Endpoint,
   { message, code, status = statusOf[code], retryAfter }: HttpError,
@@ -54,7 +52,6 @@ export function failureResponse({ endpoint, report }: Exchange, failure: unknown
   return errorResponse(endpoint, { code, message: error.message, retryAfter }, headers);
 }
 
-/** An error in the envelope of the REST API. */
 export function restErrorResponse(
   status: number,
   message: string,

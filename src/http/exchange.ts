@@ -19,7 +19,6 @@ export interface OwnEndpoint {
 export const nameOfEndpoint = (endpoint: Endpoint): string =>
   typeof endpoint === 'string' ? endpoint : endpoint.name;
 
-/** The path of the REST API. */
 export const restPath = '/api/v1';
 
 /** An operation that has no request of its own, and the way to respond to it early. */
@@ -59,9 +58,7 @@ export interface Exchange {
   deadline: NodeJS.Timeout | undefined;
   /** The index among the exchanges under way, for the metrics. */
   underwayIndex: number;
-  /** Whether a valid token came with it. */
   hasViewer: boolean;
-  /** Whether the token that came with it has expired. */
   hasExpiredToken: boolean;
   /** Whether the response was sent, or the client has left. */
   isOver: boolean;
@@ -71,7 +68,6 @@ export interface Exchange {
   report(error: unknown): void;
 }
 
-/** An exchange that is over. */
 export interface Outcome {
   readonly exchange: Exchange;
   /** The HTTP status, or undefined for a client that left before there was one. */

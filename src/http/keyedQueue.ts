@@ -1,3 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** How long a user rests at most, in milliseconds. */
+const longestRest = 1_000;
+
+/** A queue for each user, where work is followed by a rest as long: a user keeps the processor busy for half of the time at most. */
+export const createUserQueue = () => createKeyedQueue<number>((took) => sleep(Math.min(took, longestRest)));
+
 /**
  * A queue for each key, so that one client cannot keep the processor busy for all others. Work of the same key runs one after the
  * other, and work of different keys concurrently.

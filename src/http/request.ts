@@ -25,7 +25,6 @@ const pageTypes = [
   'text/html',
 ] as const;
 
-/** Whether a browser asks for a page. */
 export const asksForPage = (exchange: Exchange): boolean => isRead(exchange) && isFromBrowser(exchange);
 
 /**

@@ -52,11 +52,9 @@ export interface Forms {
   gzip?: HttpResponse | Promise<HttpResponse> | undefined;
 }
 
-/** A response with a line of text. */
 export const textResponse = (status: number, text: string, headers?: Readonly<Record<string, string>>) =>
   bodyResponse(status, 'text/plain; charset=utf-8', `${text}\n`, headers);
 
-/** A response with a body of JSON text. */
 export const jsonResponse = (status: number, text: string, headers?: Readonly<Record<string, string>>) =>
   bodyResponse(status, 'application/json; charset=utf-8', text, headers);
 

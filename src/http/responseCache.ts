@@ -12,7 +12,6 @@ import type { createViewerVersions } from '../database/viewerVersions.ts';
 import { type HttpResponse, withOwnMemory } from './response.ts';
 import type { Computed } from './task.ts';
 
-/** The versions of the viewers' data. */
 type DataVersions = ReturnType<typeof createViewerVersions>;
 
 export type ResponseCache = ReturnType<typeof createResponseCache>;
@@ -28,8 +27,8 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
   /** `shared` counts misses that shared a computation, `overtaken` those that were not stored because data changed meanwhile. */
   const counters = { hits: 0, misses: 0, shared: 0, overtaken: 0 };
   const stored = createResponseStore(options);
-  /** Computations that equal requests may share. */
-  const running = new Map<string, Promise<HttpResponse>>();
+  /** Computations that equal requests may share, by those who may share them. */
+  const shareable = new WeakMap<object, Map<string, Promise<HttpResponse>>>();
   const { versionOf, noteRead } = versions;
 
   function find(viewerId: number, request: string): HttpResponse | undefined {
@@ -61,12 +60,10 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
     /**
      * Computes the response of a read, or shares the computation of an equal request. The response is stored with its
      * forms if it is cacheable and no data of the viewer has changed meanwhile.
+     * @param sharer whose requests share it. A request that waits for that of another token would get its response although its own
+     * token has ended meanwhile.
      */
-    async compute(
-      viewerId: number,
-      request: string,
-      compute: () => Promise<Computed>,
-    ): Promise<HttpResponse> {
+    async compute(viewerId: number, request: string, compute: Compute, sharer: object = stored) {
       counters.misses++;
       const run = () => compute().finally(() => noteRead(viewerId));
       const version = versionOf(viewerId);
@@ -76,6 +73,8 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
       // The key has the version and the number of the last read: a request that begins after a change, or after the viewer may
       // have seen one, must not share a computation that began before it.
       const shareKey = `${version} ${versions.lastReadOf(viewerId)} ${key}`;
+      const running = shareable.get(sharer) ?? new Map<string, Promise<HttpResponse>>();
+      shareable.set(sharer, running);
       const shared = running.get(shareKey);
       if (shared) {
         counters.shared++;
@@ -94,6 +93,8 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
     },
   };
 }
+
+type Compute = () => Promise<Computed>;
 
 interface CachedResponse {
   readonly viewerId: number;

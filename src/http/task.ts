@@ -6,8 +6,8 @@ import type { HttpResponse, StreamedResponse } from './response.ts';
 export interface Task {
   /** A key that equal requests of a viewer share; undefined for requests whose response is never cached. */
   readonly cacheKey: string | undefined;
-  /** Prepares the work. Called if there is no cached response, and the request is not shed. */
-  prepare(): Work;
+  /** Prepares the work, perhaps when it is the user's turn. Called if there is no cached response, and the request is not shed. */
+  prepare(): Work | Promise<Work>;
 }
 
 /** A request of several parts, each of them a request of its own. */
@@ -15,7 +15,7 @@ export interface Batch {
   /** How many requests it counts as. */
   readonly size: number;
   /** Prepares the parts, or returns the response that rejects all. Called if the request is within the limits and not shed. */
-  prepare(): readonly BatchPart[] | HttpResponse;
+  prepare(): Promise<readonly BatchPart[] | HttpResponse>;
   /** Joins the responses to the parts, in their order, into one. */
   join(responses: readonly HttpResponse[]): HttpResponse;
 }

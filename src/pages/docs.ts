@@ -113,7 +113,6 @@ function describeRecord([name, record]: [string, SchemaObject | ReferenceObject]
   return card(name, `<code>${name}</code>`, `<div>${table(fields)}</div>`);
 }
 
-/** The type of a value, in HTML. */
 function typeOf(value: SchemaObject | ReferenceObject): string {
   if (isReference(value)) return `<a href="#${nameIn(value)}">${nameIn(value)}</a>`;
   const alternatives = value.anyOf ?? value.oneOf;

@@ -12,7 +12,6 @@ import { readTemplate } from './template.ts';
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 const versions = `Dovetail ${release}, with version ${interfaceVersion} of the REST interface`;
 
-/** Accounts that live elsewhere. */
 export interface AccountsElsewhere {
   /** A sentence before the command that creates a token. */
   readonly use: string;
@@ -84,6 +83,5 @@ function requestsTo(address: string, token: string): string[] {
 
 const template = readTemplate('home.html');
 
-/** Code with a button that copies it. */
 const copyable = (code: string, says = '') =>
   `<div class="copied">${says && `<p>${says}</p>`}<pre tabindex="0"><code>${code}</code></pre><button type="button" hidden>Copy</button></div>`;

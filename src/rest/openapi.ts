@@ -65,7 +65,10 @@ const tagNames: Readonly<Record<string, string>> = {
 const introduction = `The older interface to the data that \`/graphql\` serves.
 
 Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
-\`HEAD\` works wherever \`GET\` does. An unknown path gets a 404. Parameters that an operation does not know are ignored.`;
+\`HEAD\` works wherever \`GET\` does. An unknown path gets a 404. Parameters that an operation does not know are ignored.
+
+Objects may have other properties as well: pass over those that you do not know. A gateway in front of another service passes on its data
+as it comes, which may lack some properties.`;
 
 const tokenDescription = `An API token of your account. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
 
@@ -73,11 +76,11 @@ const tokenDescription = `An API token of your account. \`npx dovetail token cre
 export function describeRest({ routes, version, examples }: OpenApiOptions): OpenAPIObject {
   const schemas: Record<string, SchemaObject> = {
     // Not `Error`, which is a name of its own in most languages.
-    ErrorResponse: exactly({
+    ErrorResponse: objectOf({
       ok: { type: 'boolean', const: false },
       error: { type: 'string', description: 'What went wrong, for people to read.' },
     }),
-    Pagination: exactly({
+    Pagination: objectOf({
       limit: { ...limitSchema, description: 'How many records the page has at most.' },
       offset: { ...offsetSchema, description: 'How many records come before the page.' },
     }),
@@ -173,7 +176,7 @@ function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObj
       headers: isMutation ? carried('Dovetail-Position') : cached,
       content: {
         'application/json': {
-          schema: exactly({ ok: { type: 'boolean', const: true }, data }),
+          schema: objectOf({ ok: { type: 'boolean', const: true }, data }),
           ...(example !== undefined && { example: { ok: true, data: example } }),
         },
       },
@@ -409,10 +412,10 @@ export function describeSelection(
     route.missing === undefined
       ? schemaOfField(field, node, scope)
       : presentSchemaOf(field.type, node, scope);
-  const list = isOnePage(route.document) ? exactly({ data: { type: 'array', items: selected } }) : selected;
+  const list = isOnePage(route.document) ? objectOf({ data: { type: 'array', items: selected } }) : selected;
   const data =
     route.isList && 'properties' in list
-      ? exactly({ ...list.properties, pagination: reference('schemas', 'Pagination') })
+      ? objectOf({ ...list.properties, pagination: reference('schemas', 'Pagination') })
       : list;
   return { data, record: recordOf(getNamedType(field.type), node, route) };
 }
@@ -466,7 +469,7 @@ function objectSchemaOf(selection: SelectionSetNode, type: GraphQLObjectType, sc
   const properties = propertiesOf(selection, type, scope);
   const names = Object.keys(properties);
   const object = {
-    ...exactly(
+    ...objectOf(
       Object.fromEntries(names.map((name) => [name, properties[name]?.schema ?? {}])),
       names.filter((name) => !properties[name]?.isOptional),
     ),
@@ -519,12 +522,12 @@ function enumSchemaOf(type: GraphQLEnumType): SchemaObject {
   };
 }
 
-/** The schema of an object that has no other properties. */
-export function exactly(
+/** The schema of an object. It may have other properties as well, so that adding one breaks no program. */
+export function objectOf(
   properties: Readonly<Record<string, Schema>>,
   required: string[] = Object.keys(properties),
 ): SchemaObject {
-  return { type: 'object', properties, required, additionalProperties: false };
+  return { type: 'object', properties, required };
 }
 
 /** A reference to a component of the document. */

@@ -110,7 +110,7 @@ function readInstant(value: unknown, node?: ValueNode): Date {
 
 builder.queryType({
   description:
-    'What can be read. Everything belongs to you. Every field is nullable, so that one that fails does not remove the others.',
+    'What can be read: what belongs to you, and templates that you have imported. Every field is nullable, so that one that fails does not remove the others.',
 });
 builder.mutationType({
   description: 'What can be changed. A field that fails is null, and the others are carried out.',

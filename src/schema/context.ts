@@ -15,7 +15,9 @@ import type {
 import type pg from 'pg';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
+
 import type { ScopedClient } from '../database/scope/scope.ts';
+import type { RunInTurn } from '../database/turns.ts';
 
 /** The models whose details may be missing (`loading/rows.ts`). */
 export type DetailedModel = 'DttSession' | 'DttTemplate';
@@ -25,6 +27,7 @@ export interface AccountElsewhere {
   /**
    * Activates a template there and then here.
    * @param activateHere is called once the template is active there.
+   * @param guard runs each request that is sent there, which may have waited: it fails if the viewer's token no longer allows that.
    * @returns the result of `activateHere`, and whether the schedule type has changed, null if that is not known; undefined for a viewer whose
    * account lives here.
    * @throws a client error if the activation is rejected there, or its result is unknown.
@@ -33,6 +36,7 @@ export interface AccountElsewhere {
     viewer: Viewer,
     templateId: number,
     activateHere: () => Promise<Here>,
+    guard?: RunInTurn,
   ): Promise<{ here: Here; scheduleTypeChanged: boolean | null } | undefined>;
   /**
    * Fetches pending details of records that the viewer may see, and stores them.

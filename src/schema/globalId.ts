@@ -10,7 +10,6 @@ import { argumentError } from '../errors.ts';
 /** The types whose objects have global ids. */
 export type NodeType = RecordType | 'ApiToken';
 
-/** A decoded global id. */
 export interface GlobalId {
   readonly typename: NodeType;
   readonly id: number;

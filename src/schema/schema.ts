@@ -38,14 +38,14 @@ const subscription = new GraphQLObjectType({
 export const schema = new GraphQLSchema({
   ...built,
   subscription,
-  description: `Your training and lock devices, programs and sessions, and nothing of anybody else's. You are the \`viewer\`: the user
-whose token comes with the request. Start there, or at the lists of \`Query\`.
+  description: `Your training and lock devices, programs and sessions, and the programs that you have imported from others. You are the
+\`viewer\`: the user whose token comes with the request. Start there, or at the lists of \`Query\`.
 
 - \`id\` is a global id, for caches and for \`node(id:)\`. \`databaseId\` is the integer of the REST interface. Queries for one
   record take the integer, and arguments of mutations take either.
 - Lists are connections: 50 records a page unless told otherwise, and at most 100. Devices come in the order of their last
   visit, everything else newest first, unless \`orderBy\` says otherwise; \`where\` leaves out what is not wanted.
-- A record that is missing, or somebody else's, is null. A field that can fail by itself is nullable as well, so that an
+- A record that is missing, or not yours to see, is null. A field that can fail by itself is nullable as well, so that an
   error erases it and nothing beside it; what was read together with its record is non-null.
 - A gateway may stand in front of another service, and know only what that sends. There, a nullable field whose description says nothing
   about null is null where its value is not known.

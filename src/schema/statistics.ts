@@ -310,7 +310,6 @@ const statsArguments = builder.args((t) => ({
 
 type StatisticsRef = ReturnType<ReturnType<typeof builder.objectRef<Statistics>>['implement']>;
 
-/** The values of `by` that are units of periods. */
 const periodKeys = {
   DAY: { value: 'day', description: 'By day. At most one of `DAY`, `WEEK` and `MONTH`.' },
   WEEK: { value: 'week', description: 'By week, from Monday.' },

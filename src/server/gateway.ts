@@ -116,7 +116,6 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     database,
     /** Entries of extensions for the text that a start prints. */
     lines: hooks.lines,
-    /** The token of the demo account, where there is one. */
     demoToken,
     /** Whether anybody has an account in the database. */
     hasUsers: await hasUsers(sql),

@@ -3,6 +3,7 @@
  * WebSocket takes the same steps (`webSocketAccess.ts`). A handler returns a response or a task; it never sends one.
  */
 
+import { allows, type Scope } from '../auth/scopes.ts';
 import { findToken, lockViewer } from '../auth/tokens.ts';
 import {
   createViewers,
@@ -15,7 +16,7 @@ import {
 import { createWatchViewer } from '../auth/watchViewer.ts';
 import { createClients } from '../database/clients.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
-import { type TokenProblem, unauthenticated } from '../errors.ts';
+import { beyondScope, type TokenProblem, unauthenticated } from '../errors.ts';
 import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { addressOf } from '../http/clientAddress.ts';
@@ -25,7 +26,7 @@ import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isAmbiguous, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
-import type { Batch, OtherWork, Query } from '../http/task.ts';
+import type { Batch, OtherWork, Query, Work } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
@@ -111,12 +112,11 @@ async function respondToBatch(
   const tooMany = batch.size > 1 ? count(exchange, viewer, batch.size - 1) : undefined;
   if (tooMany) return tooMany;
   if (shed(exchange, viewer)) return tooBusy(exchange);
-  const parts = batch.prepare();
+  const parts = await batch.prepare();
   if (isResponse(parts)) return parts;
   return batch.join(await runBatch(exchange, parts, async (part) => runTask(exchange, viewer, part)));
 }
 
-/** Makes the steps. */
 function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
   const { config, database, feed, responseCache, hooks, logger } = options;
   const { handleRest } = hooks;
@@ -257,7 +257,7 @@ export function createTaskRunner(
   async function runQuery({ run }: Query, exchange: Exchange, viewer: Viewer | null, key?: string) {
     if (viewer && key !== undefined) {
       exchange.cache = 'miss';
-      return responseCache.compute(viewer.id, key, run);
+      return responseCache.compute(viewer.id, key, run, viewer);
     }
     const { response } = await run();
     if (viewer) responseCache.noteRead(viewer.id);
@@ -283,6 +283,9 @@ export function createTaskRunner(
       if (cached) return cached;
       if (shed(exchange, viewer)) return tooBusy(asked);
       const work = task.prepare();
+      return work instanceof Promise ? work.then(run) : run(work);
+    };
+    const run = (work: Work) => {
       if (work.kind === 'query') return runQuery(work, exchange, viewer, key);
       return viewer ? runOther(work, exchange, viewer) : work.run();
     };
@@ -305,8 +308,8 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
     demoToken === undefined
       ? shownToken
       : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
-  const contextsBy = createContexts(options, viewers, outages);
-  const contextOf = contextsBy(turns.forRequest, guard);
+  const contextsBy = createContexts(options, viewers, outages, guard);
+  const contextOf = contextsBy(turns.forRequest);
   return {
     recheck,
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
@@ -319,7 +322,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
       changes: {
         watchViewer,
         cache: responseCache,
-        createContext: contextsBy(turns.forLiveQuery, () => unguarded),
+        createContext: contextsBy(turns.forLiveQuery, unguarded),
       },
       demoTokenFor,
       isValid,
@@ -336,49 +339,55 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
 }
 
 /** Returns a factory of contexts whose statements take turns. Those of an extension take none: it has connections of its own. */
-function createContexts({ database, hooks }: ServerOptions, viewers: Viewers, { watch, fail }: Outages) {
+function createContexts(
+  { database, hooks }: ServerOptions,
+  viewers: Viewers,
+  { watch, fail }: Outages,
+  guard: (viewer: Viewer, needed: Scope) => RunInTurn,
+) {
   const { elsewhere, compile } = hooks;
   const forOperation: OperationHooks = {
     compile,
     // Its statements are not among those that are watched.
     elsewhere: elsewhere && {
-      activate: (...given) => elsewhere.activate(...given).catch(fail),
+      activate: (viewer, id, activateHere) =>
+        elsewhere.activate(viewer, id, activateHere, guard(viewer, 'activate')).catch(fail),
       fetchDetails: (...given) => elsewhere.fetchDetails(...given).catch(fail),
     },
   };
   const clients = createClients(database.pool, fail, elsewhere !== undefined);
-  return (runnerFor: (userId: number) => RunInTurn, guardOf: (viewer: Viewer) => RunInTurn) =>
-    (viewer: Viewer) => {
-      const inTurn = runnerFor(viewer.id);
-      let guarded = guardOf(viewer);
-      // A statement may have waited for its turn.
-      const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
-      const other = hooks.sqlFor?.(viewer);
-      const sql = other
-        ? withRunner(other, (statement) => watch(() => guarded(statement)))
-        : withRunner(database.sql, run);
-      const runClient: RunInTurn = other
-        ? (operation) => watch(() => other.onPrimary(() => run(operation)))
-        : run;
-      const changeTokens: Context['changeTokens'] = async (change) => {
-        try {
-          const changed = await runClient(() =>
-            clients.transact(viewer, async (prisma, connection) =>
-              change(prisma, connection, await lockViewer(connection, viewer)),
-            ),
-          );
-          // The payload may be that of the end of this token.
-          guarded = unguarded;
-          return changed;
-        } finally {
-          viewers.forget(viewer.id);
-        }
-      };
-      return createContext(sql, viewer, forOperation, {
-        prisma: clients.of(viewer, runClient),
-        changeTokens,
-      });
+  return (runnerFor: (userId: number) => RunInTurn, reading?: RunInTurn) => (viewer: Viewer) => {
+    const inTurn = runnerFor(viewer.id);
+    let guarded = reading ?? guard(viewer, 'read');
+    // A statement may have waited for its turn.
+    const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
+    const writing = guard(viewer, 'activate');
+    const other = hooks.sqlFor?.(viewer, (statement, isWrite) => (isWrite ? writing : guarded)(statement));
+    const sql = other
+      ? withRunner(other, watch)
+      : withRunner(database.sql, run, (statement) => watch(() => inTurn(() => writing(statement))));
+    const runClient: RunInTurn = other
+      ? (operation) => watch(() => other.onPrimary(() => run(operation)))
+      : run;
+    const changeTokens: Context['changeTokens'] = async (change) => {
+      try {
+        const changed = await runClient(() =>
+          clients.transact(viewer, async (prisma, connection) =>
+            change(prisma, connection, await lockViewer(connection, viewer)),
+          ),
+        );
+        // The payload may be that of the end of this token.
+        guarded = unguarded;
+        return changed;
+      } finally {
+        viewers.forget(viewer.id);
+      }
     };
+    return createContext(sql, viewer, forOperation, {
+      prisma: clients.of(viewer, runClient),
+      changeTokens,
+    });
+  };
 }
 
 /** Checks again tokens that were valid when their requests arrived. */
@@ -401,16 +410,14 @@ function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'toke
     return found instanceof Promise ? found.then(noted) : noted(found);
   };
 
-  /** Makes a function that runs the statements of a viewer, each of which may have waited for its turn. */
-  function guard(viewer: Viewer): RunInTurn {
-    const fail = (problem: TokenProblem): never => {
-      throw unauthenticated(problem);
-    };
+  /** Makes a function that runs what needs a scope of the viewer's token: each statement or request may have waited for its turn. */
+  function guard(viewer: Viewer, needed: Scope): RunInTurn {
     return async (statement) => {
-      if (viewer.ended?.aborted) fail('invalid');
+      if (viewer.ended?.aborted) throw unauthenticated('invalid');
       const found = viewer.tokenId === undefined ? viewer : viewers.recheck(viewer);
       const now = found instanceof Promise ? await found : found;
-      if (now === null || now === 'expired') fail(now ?? 'invalid');
+      if (now === null || now === 'expired') throw unauthenticated(now ?? 'invalid');
+      if (!allows(now.scope, needed)) throw beyondScope(needed, false);
       return statement();
     };
   }

@@ -4,14 +4,15 @@ import { createViewers, type Presented, type Viewers } from '../../src/auth/view
 import type { Sql } from '../../src/database/reader/sql.ts';
 import { stopClock } from '../support/clock.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 
 let viewers: Viewers;
 let tokenId: number;
 let token: string;
 
-const database = await openTestDatabase();
+const { database } = await databaseWith();
 const feed = await database.openChangeFeed();
+afterAll(feed.close);
 const { id: userId } = await database.client.user.create({
   data: { username: 'alice', subscriptionTier: 'ultra' },
 });
@@ -19,10 +20,6 @@ beforeEach(async () => {
   await database.client.apiToken.deleteMany();
   ({ id: tokenId, token } = await createToken(database.pool, 'alice', 'test'));
   viewers = createViewers(database.sql, feed, 300);
-});
-afterAll(async () => {
-  await feed.close();
-  await database.close();
 });
 
 const viewerOf = async (header: string | undefined) =>

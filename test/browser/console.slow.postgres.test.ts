@@ -1,16 +1,15 @@
 /** The console with the demo account, in a browser that opens it for the first time: every view, and the form for signing in. */
 
 import type { Page } from 'playwright-core';
-import { afterAll, expect, it } from 'vitest';
-import { openDemoGateway } from '../support/gateway.ts';
+import { expect, it } from 'vitest';
+import { demoGateway } from '../support/setUp.ts';
 import { expectAccessible } from './axe.ts';
 import { type Tab, useBrowser } from './browser.ts';
 import { expectView, openAccountMenu, signIn, signInToDemo } from './console.ts';
 import { type ConsoleView, views } from './views.ts';
 
 const browser = useBrowser();
-const gateway = await openDemoGateway();
-afterAll(() => gateway.close());
+const gateway = await demoGateway();
 
 /** Opens a view, signed in to the demo account. */
 async function openView({ path, ...view }: ConsoleView): Promise<Tab> {

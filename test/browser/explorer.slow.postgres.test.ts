@@ -1,13 +1,13 @@
 /** GraphiQL in a browser that opens it for the first time. */
 
 import type { Page } from 'playwright-core';
-import { afterAll, expect, it } from 'vitest';
-import { graphqlOnce, openDemoGateway } from '../support/gateway.ts';
+import { expect, it } from 'vitest';
+import { graphqlOnce } from '../support/gateway.ts';
+import { demoGateway } from '../support/setUp.ts';
 import { useBrowser } from './browser.ts';
 
 const browser = useBrowser();
-const gateway = await openDemoGateway();
-afterAll(() => gateway.close());
+const gateway = await demoGateway();
 
 /** The text of an element. The editor uses no-break spaces, which are replaced by ordinary ones. */
 async function shown(page: Page, place: string): Promise<string> {

@@ -1,14 +1,14 @@
 /** The pages besides the console: how they look, the reference of each API, and the home page. */
 
-import { afterAll, expect, it } from 'vitest';
-import { openDemoGateway, postJson } from '../support/gateway.ts';
+import { expect, it } from 'vitest';
+import { postJson } from '../support/gateway.ts';
+import { demoGateway } from '../support/setUp.ts';
 import { expectAccessible } from './axe.ts';
 import { useBrowser } from './browser.ts';
 import { overhang } from './console.ts';
 
 const browser = useBrowser();
-const gateway = await openDemoGateway();
-afterAll(() => gateway.close());
+const gateway = await demoGateway();
 
 it.each([
   { name: 'home', path: '/', shows: 'Beginner Program' },
@@ -56,7 +56,7 @@ it('the search leaves the cards with all its words, in both references, and a li
   expect(await shown('summary')).toEqual([]);
   await page.getByText('Nothing has these words.').waitFor();
   expect(await shown('#introduction')).toEqual([]);
-  await page.getByLabel('Search').fill('OWNS stays');
+  await page.getByLabel('Search').fill('OWN stays');
   expect(await shown('summary')).toEqual([expect.stringContaining('activateTemplate')]);
   expect(await shown('h2')).toEqual(['Mutations']);
   await page.getByText(`1 of ${all}`).waitFor();

@@ -1,14 +1,13 @@
 /** The bundle that the program is started from: a few files instead of more than a thousand. */
 
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
+import { newFolder } from '../support/newFolder.ts';
 import { runCli } from '../support/processes.ts';
 
 it('a gateway loads few files at its start, and no package that is loaded on demand', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'dovetail-loaded-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = newFolder();
   // An invalid setting, which is read once everything is loaded, ends it. V8 reports the loaded files as coverage.
   const exit = await runCli(['serve'], { PORT: 'none', NODE_V8_COVERAGE: folder });
   expect(exit).toMatchObject({ code: 1, stderr: expect.stringContaining('PORT') });

@@ -1,10 +1,11 @@
 /** The messages of the command line tool on a version of Node that is too old, and in a clone that is not built. */
 
 import { spawnSync } from 'node:child_process';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
+import { newFolder } from '../support/newFolder.ts';
 
 const command = 'bin/dovetail.js';
 
@@ -33,8 +34,7 @@ it.each(['20.19.0', '22.13.0', '24.0.0', '100.1.0'])('the tool runs on Node %s',
 });
 
 it('a clone that is not built prints one line with what to do', async () => {
-  const clone = await mkdtemp(join(tmpdir(), 'dovetail-clone-'));
-  onTestFinished(() => rm(clone, { recursive: true }));
+  const clone = newFolder();
   for (const name of [command, 'package.json']) await cp(name, join(clone, name), { recursive: true });
   const stderr = 'Dovetail is not built yet: run npm ci, which installs the packages and builds it.\n';
   expect(runOn(process.versions.node, join(clone, command))).toEqual({ status: 1, stdout: '', stderr });

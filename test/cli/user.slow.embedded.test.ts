@@ -1,12 +1,12 @@
 /** `dovetail user` and `dovetail demo`. */
 
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { findToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { copyTemplate, copyUnmigrated, type TestDatabase, withClient } from '../support/gateway.ts';
+import { newFolder } from '../support/newFolder.ts';
 import { runHere } from '../support/runHere.ts';
 
 const open = async (folder: string) =>
@@ -105,8 +105,7 @@ Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. N
 });
 
 it('a folder without a database is reported, and no database is created in it', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  const folder = newFolder();
   expect(await runHere(['user', 'list'], { DATA_DIR: relative('.', join(folder, 'data')) })).toEqual({
     code: 1,
     stdout: '',

@@ -1,14 +1,13 @@
 /** Values as shells, files and images deliver them, and variables that only look like settings. */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { findIgnored, override } from '../../src/config/environment.ts';
+import { newFolder } from '../support/newFolder.ts';
 import { complaintAbout, readConfig, settings } from '../support/settings.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'dovetail-settings-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder();
 
 /** A file with the text. */
 function fileOf(text: string, name = 'file'): string {

@@ -1,24 +1,14 @@
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  inject,
-  it,
-  onTestFinished,
-} from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { draftMigration, openSchemaEngine } from '../../prisma/draft.ts';
 import { type MigrationListener, migrate, migrationLock } from '../../src/database/migrate.ts';
 import { SetupError } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import { newFolder } from '../support/newFolder.ts';
 import { readConfig } from '../support/settings.ts';
 import { databaseWith } from '../support/setUp.ts';
 
@@ -50,14 +40,10 @@ const checkedIn = async () =>
 describe('migrate', () => {
   beforeEach(empty);
 
-  let folder: string;
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'dovetail-migrations-'));
-  });
+  const folder = newFolder();
   afterEach(async () => {
     for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true });
   });
-  afterAll(() => rm(folder, { recursive: true, force: true }));
 
   /** Adds these migrations to the folder of the test, and applies those of the folder. */
   async function applyThese(migrations: Record<string, string>): Promise<string[]> {
@@ -224,8 +210,7 @@ describe('a role that may only read and write rows', () => {
   });
 
   it('gets an error with the missing right and the command to run when a migration is pending', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'dovetail-migrations-'));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = newFolder();
     await cp('prisma/migrations', folder, { recursive: true });
     await mkdir(join(folder, '2999_later'));
     await writeFile(join(folder, '2999_later/migration.sql'), 'CREATE TABLE later ()');

@@ -1,12 +1,12 @@
 /** The demo account: how it is loaded, what it has, and its token. */
 
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken, findToken, listTokens, revokeToken } from '../../src/auth/tokens.ts';
 import { setTier } from '../../src/auth/users.ts';
 import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { newFolder } from '../support/newFolder.ts';
 import { databaseWith } from '../support/setUp.ts';
 
 let folder: string;
@@ -15,12 +15,11 @@ const { database } = await databaseWith();
 // Each Prisma client adds listeners to the pool.
 database.pool.setMaxListeners(0);
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
+  folder = newFolder();
   file = join(folder, 'demo-token');
   // The account itself is not removed between tests, since loading it takes long.
   await database.client.apiToken.deleteMany();
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
 
 const empty = () => database.pool.query('TRUNCATE "Mirror", "User" CASCADE');
 

@@ -1,12 +1,12 @@
 /** Every example of a command in the documentation is run as it is written, and must print what the page says. */
 
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
 import { afterAll, describe, expect, inject, it } from 'vitest';
 import { copyFolder } from '../support/copyFolder.ts';
+import { newFolder } from '../support/newFolder.ts';
 import { endProcesses, serve } from '../support/processes.ts';
 import { type Block, blocksOf, pages, readPage } from './markdown.ts';
 
@@ -49,7 +49,7 @@ const byBeginning = <Value>(values: Readonly<Record<string, Value>>, text: strin
 const engine = inject('engine');
 if (engine.kind !== 'embedded') throw new Error('there is no data folder to copy');
 /** The folder that the commands run in, with the data of the gateway in `.data`. */
-const folder = await mkdtemp(join(tmpdir(), 'dovetail-docs-'));
+const folder = newFolder();
 // The data of the gateway, of a second gateway that the examples start, and of a mirror.
 for (const name of ['.data', 'spare', 'mirror']) await copyFolder(engine.template, join(folder, name));
 const { url } = await serve({ DATA_DIR: join(folder, '.data') });

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createToken, revokeToken, rotateToken } from '../../src/auth/tokens.ts';
+import { createToken, rotateToken } from '../../src/auth/tokens.ts';
 import { writeGlobalId } from '../../src/schema/globalId.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
@@ -149,32 +149,32 @@ describe('a token', () => {
     expect(await tokensOf(account)).toHaveLength(2);
   });
 
-  it.each(['revoked', 'expired'])(
-    'changes nothing once it is %s, although its request came before',
-    async (how) => {
-      const account = await open();
-      const { manager, managerId, userId } = account;
-      const token = { databaseId: (await tokensOf(account))[0]?.id };
-      const { pool } = gateway.database;
-      const holder = await pool.connect();
-      await holder.query('BEGIN');
-      await holder.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [userId]);
-      const changes = [ask(manager, create, { name: 'too late' }), ask(manager, revoke, { token })];
-      await expect.poll(async () => (await lockWaits()).rowCount).toBe(2);
-      if (how === 'revoked') await revokeToken(gateway.database.client, managerId);
-      else await pool.query('UPDATE "ApiToken" SET "expiresAt" = now() WHERE id = $1', [managerId]);
-      const before = await tokensOf(account);
-      await holder.query('COMMIT');
-      holder.release();
-      const message =
-        how === 'revoked' ? 'the token is unknown or revoked' : 'the token has expired or was replaced';
-      for (const { status, errors } of await Promise.all(changes))
-        expect([status, errors?.[0]?.message]).toEqual([401, `Unauthorized: ${message}`]);
-      expect(await tokensOf(account)).toEqual(before);
-    },
-  );
+  it.each([
+    ['revoked', '"revokedAt" = now()', 'Unauthorized: the token is unknown or revoked'],
+    ['expired', '"expiresAt" = now()', 'Unauthorized: the token has expired or was replaced'],
+    ['narrowed', `scope = 'activate'`, 'Forbidden: this needs a token with the scope manage'],
+  ])('changes no tokens once it is %s, although its request came before', async (_, change, message) => {
+    const account = await open();
+    const { manager, managerId, userId } = account;
+    const token = { databaseId: (await tokensOf(account))[0]?.id };
+    const { pool } = gateway.database;
+    const holder = await pool.connect();
+    await holder.query('BEGIN');
+    await holder.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [userId]);
+    const changes = [ask(manager, create, { name: 'too late' }), ask(manager, revoke, { token })];
+    await expect.poll(async () => (await lockWaits()).rowCount).toBe(2);
+    await pool.query(`UPDATE "ApiToken" SET ${change} WHERE id = $1`, [managerId]);
+    const before = await tokensOf(account);
+    await holder.query('COMMIT');
+    holder.release();
+    for (const { errors } of await Promise.all(changes)) expect(errors?.[0]?.message).toBe(message);
+    expect(await tokensOf(account)).toEqual(before);
+  });
 
-  it('reads and activates nothing once it is revoked, although its request waited for a turn', async () => {
+  it.each([
+    ['reads and activates nothing once it is revoked', '"revokedAt" = now()', [401, 401, 401]],
+    ['activates nothing once it is narrowed', `scope = 'read'`, [200, 403, 200]],
+  ])('%s, although its request waited for a turn', async (_, change, statuses) => {
     const { database } = gateway;
     const beside = await openTestGateway(await openBeside(database));
     const { token, manager, managerId, dttTemplates, userId } = await open();
@@ -194,15 +194,47 @@ describe('a token', () => {
       graphqlOnce(beside, manager, each),
     );
     await sleep(100);
-    await revokeToken(database.client, managerId);
+    await database.pool.query(`UPDATE "ApiToken" SET ${change} WHERE id = $1`, [managerId]);
     await sleep(100);
     await holder.query('ROLLBACK');
     holder.release();
     for (const { status } of await Promise.all(ofOther)) expect(status).toBe(200);
-    expect((await Promise.all(late)).map(({ status }) => status)).toEqual([401, 401, 401]);
+    expect((await Promise.all(late)).map(({ status }) => status)).toEqual(statuses);
     const { activeTemplateId } = await database.client.user.findUniqueOrThrow({ where: { id: userId } });
     expect(activeTemplateId).not.toBe(dttTemplates[1]);
     await beside.close();
+  });
+
+  it('gets no response of another token for which its request waited, once it is revoked', async () => {
+    const { database } = gateway;
+    const { token, manager, managerId } = await open();
+    for (const each of [token, manager]) await ask(each, '{ viewer { username } }');
+    const holder = await database.pool.connect();
+    await holder.query('BEGIN; LOCK TABLE "DttSession"');
+    const query = '{ dttSessions { totalCount } dttDevices { totalCount } }';
+    const first = ask(token, query);
+    await expect.poll(async () => (await lockWaits()).rowCount).toBe(1);
+    const second = ask(manager, query);
+    await sleep(100);
+    await database.pool.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE id = $1', [managerId]);
+    await sleep(100);
+    await holder.query('ROLLBACK');
+    holder.release();
+    expect([(await first).status, (await second).status]).toEqual([200, 401]);
+  });
+
+  it('that is narrowed while its request arrives activates nothing', async () => {
+    const { manager, managerId, dttTemplates } = await open();
+    const { socket, ended } = await openRaw(gateway.url);
+    socket.write(
+      `POST /api/v1/dtt/templates/${dttTemplates[1]} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${manager}\r\n` +
+        'Content-Type: application/json\r\nContent-Length: 17\r\n\r\n{"isA',
+    );
+    expect((await ask(manager, seen)).status).toBe(200);
+    await gateway.database.pool.query(`UPDATE "ApiToken" SET scope = 'read' WHERE id = $1`, [managerId]);
+    await expect.poll(async () => (await ask(manager, create, { name: 'x' })).status).toBe(403);
+    socket.write('ctive":true}');
+    expect(parseResponses(await ended())).toMatchObject([{ status: 403 }]);
   });
 
   it('that is replaced while its request arrives makes no token that outlives it, and says when it expires', async () => {

@@ -1,18 +1,14 @@
 /** Batches: lists of operations in one request. */
 
 import { hash } from 'node:crypto';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 
-const gateway = await openTestGateway(undefined, { settings: { BATCHING: 'on' } });
-const limited = await openTestGateway(await openBeside(gateway.database), {
+const { gateway, alice } = await gatewayWith(['alice'], { settings: { BATCHING: 'on' } });
+const limited = await gatewayBeside(gateway.database, {
   settings: { BATCHING: 'on', RATE_LIMIT: '10', MAX_COMPLEXITY: '250' },
-});
-const alice = await createAccount(gateway.database.client, 'alice');
-afterAll(async () => {
-  await limited.close();
-  await gateway.close();
 });
 
 interface PostOptions {

@@ -3,23 +3,18 @@
  * are what the client has sent, whichever transport carries them.
  */
 
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { executions } from '../../src/schema/operation.ts';
-import { createAccount } from '../support/accounts.ts';
-import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import type { TestGateway } from '../support/gateway.ts';
 import { hasTools } from '../support/settings.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 const settings = { BATCHING: 'on', MCP: 'read' };
 // Nothing is cached, so that nothing but its own execution makes a response.
-const gateway = await openTestGateway(undefined, { settings, cacheBytes: 0 });
-const caching = await openTestGateway(await openBeside(gateway.database), { settings });
-const alice = await createAccount(gateway.database.client, 'alice');
+const { gateway, alice } = await gatewayWith(['alice'], { settings, cacheBytes: 0 });
+const caching = await gatewayBeside(gateway.database, { settings });
 afterEach(closeSockets);
-afterAll(async () => {
-  await caching.close();
-  await gateway.close();
-});
 
 async function post(at: TestGateway, path: string, accept: string, body: string): Promise<string> {
   const headers = {

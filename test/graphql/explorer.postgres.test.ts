@@ -4,16 +4,13 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { parse, validate } from 'graphql';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
-import { openBeside, openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { demoGateway, gatewayBeside } from '../support/setUp.ts';
 
-const gateway = await openDemoGateway();
-const deployed = await openTestGateway(await openBeside(gateway.database));
-afterAll(async () => {
-  await deployed.close();
-  await gateway.close();
-});
+const gateway = await demoGateway();
+const deployed = await gatewayBeside(gateway.database);
 
 it('the examples of GraphiQL are valid', () => {
   const folder = 'src/graphql/examples';

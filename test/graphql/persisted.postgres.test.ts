@@ -4,17 +4,17 @@
  */
 
 import { createHash } from 'node:crypto';
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
 import { createPersistedOperations } from '../../src/graphql/persisted.ts';
 import { loadPersistedOperations, openPersistedFile } from '../../src/graphql/persistedFile.ts';
-import { createAccount } from '../support/accounts.ts';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { newFolder } from '../support/newFolder.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 
 const viewer = 'query Viewer { viewer { username } }';
 const first = 'query First($n: Int!) { dttDevices(first: $n) { nodes { bubbleId } } }';
@@ -24,19 +24,12 @@ const id = hashOf(viewer);
 const onlyPersisted =
   'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query';
 
-const folder = await mkdtemp(join(tmpdir(), 'dovetail-persisted-'));
-const file = join(folder, 'persisted.json');
-await writeFile(file, JSON.stringify({ [id]: viewer, first }));
-const open = await openTestGateway(undefined, { settings: { PERSISTED_OPERATIONS_FILE: file } });
-const only = await openTestGateway(await openBeside(open.database), {
-  settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file },
-});
-const alice = await createAccount(open.database.client, 'alice');
-const bob = await createAccount(open.database.client, 'bob');
-afterAll(async () => {
-  await only.close();
-  await open.close();
-  await rm(folder, { recursive: true, force: true });
+const folder = newFolder();
+const settings = { PERSISTED_OPERATIONS_FILE: join(folder, 'persisted.json') };
+await writeFile(settings.PERSISTED_OPERATIONS_FILE, JSON.stringify({ [id]: viewer, first }));
+const { gateway: open, alice, bob } = await gatewayWith(['alice', 'bob'], { settings });
+const only = await gatewayBeside(open.database, {
+  settings: { ...settings, PERSISTED_OPERATIONS: 'only' },
 });
 
 const byHash = (query: string, version: unknown = 1) => ({

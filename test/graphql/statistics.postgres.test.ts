@@ -74,7 +74,7 @@ describe('statistics of training sessions', () => {
 it('statistics of lock sessions have durations, by state and template', async () => {
   const figures = 'activeSessionCount segmentCount totalDurationSeconds';
   const { lockSessionStats } = await ask(
-    `{ lockSessionStats(by: [STATE, TEMPLATE], where: { startedAt: { gte: "2025-12-31T00:00:00Z" } }) {
+    `{ lockSessionStats(by: [LOCK_STATE, TEMPLATE], where: { startedAt: { gte: "2025-12-31T00:00:00Z" } }) {
         total { sessionCount lastSessionAt averageDurationSeconds } groups { lockState template { databaseId } ${figures} } } }`,
   );
   const one = { segmentCount: 2, totalDurationSeconds: 3600 };

@@ -2,12 +2,12 @@
 
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { decoded } from '../support/decoded.ts';
-import { openDemoGateway, openTestGateway } from '../support/gateway.ts';
+import { openTestGateway } from '../support/gateway.ts';
+import { demoGateway } from '../support/setUp.ts';
 
-const gateway = await openDemoGateway();
-afterAll(() => gateway.close());
+const gateway = await demoGateway();
 
 const list = '/api/v1/dtt/sessions';
 const introspection = '{ __schema { types { name description fields { name description } } } }';

@@ -1,28 +1,23 @@
 /** Which pages may use the gateway from a browser: none, or those of the origins in CORS_ORIGINS. */
 
-import { afterAll, describe, expect, it } from 'vitest';
-import { createAccount } from '../support/accounts.ts';
+import { describe, expect, it } from 'vitest';
 import {
   openBeside,
   openTestGateway,
   type TestGateway,
   type TestGatewayOptions,
 } from '../support/gateway.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 
 const app = 'https://app.example.com';
 const local = 'http://localhost:5173';
 const me = '/api/v1/users/me';
 
+const { gateway: closed, alice } = await gatewayWith(['alice']);
+const open = await gatewayBeside(closed.database, { settings: { CORS_ORIGINS: `${app}, ${local}/` } });
+
 const openOther = async (options: TestGatewayOptions) =>
   openTestGateway(await openBeside(closed.database), options);
-
-const closed = await openTestGateway();
-const open = await openOther({ settings: { CORS_ORIGINS: `${app}, ${local}/` } });
-const alice = await createAccount(closed.database.client, 'alice');
-afterAll(async () => {
-  await open.close();
-  await closed.close();
-});
 
 const ask = ({ url }: TestGateway, path: string, headers: Record<string, string> = {}, method = 'GET') =>
   fetch(url + path, { method, headers: { Authorization: `Bearer ${alice.token}`, ...headers } });

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { messages } from '../../src/errors.ts';
+import { mostPipelined } from '../../src/http/connections.ts';
 import { openBeside, openTestGateway, rest } from '../support/gateway.ts';
 import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
 import { gatewayWith } from '../support/setUp.ts';
@@ -305,6 +306,13 @@ describe('the gateway responds to', () => {
       await ended();
     },
   );
+
+  it('no client that sends more and more requests behind a stream', async () => {
+    const stream = `/graphql?query=${encodeURIComponent('subscription { activeDttTemplate { name } }')}`;
+    const { socket, ended } = await openRaw(gateway.url);
+    socket.write(get(stream, 'Accept: text/event-stream\r\n') + get('/healthz').repeat(mostPipelined + 1));
+    expect(await ended()).not.toContain('"ok"');
+  });
 
   it('JSON with a byte order mark', async () => {
     const mark = '\xef\xbb\xbf';

@@ -1,11 +1,11 @@
 /** The console as it is sent to a browser: its policy, its files and their size, and the settings that turn it off. */
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, extname, join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { openTestGateway } from '../support/gateway.ts';
+import { newFolder } from '../support/newFolder.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
 const folder = new URL('../../dist/console/', import.meta.url);
@@ -78,14 +78,11 @@ it.each([
   ['CONSOLE', 'off'],
   ['PERSISTED_OPERATIONS', 'only'],
 ])('with %s=%s there is no console, and no link to it', async (name, value) => {
-  const persisted = join(await mkdtemp(join(tmpdir(), 'dovetail-console-')), 'persisted.json');
+  const persisted = join(newFolder(), 'persisted.json');
   await writeFile(persisted, '{}');
   const settings = { [name]: value, PERSISTED_OPERATIONS_FILE: persisted };
   const without = await openTestGateway(undefined, { settings });
-  onTestFinished(async () => {
-    await without.close();
-    await rm(dirname(persisted), { recursive: true });
-  });
+  onTestFinished(without.close);
   for (const path of ['/console', '/console/history', `/console/assets/${assets[0]}`])
     expect([path, (await fetch(without.url + path)).status]).toEqual([path, 404]);
   for (const Accept of ['text/html', '*/*']) {

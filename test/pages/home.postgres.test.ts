@@ -4,19 +4,17 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { allLinks } from '../../src/pages/links.ts';
 import { createPages } from '../../src/pages/pages.ts';
 import { release } from '../../src/version.ts';
-import { createAccount } from '../support/accounts.ts';
-import { openTestDatabase, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openTestDatabase, type TestGateway } from '../support/gateway.ts';
 import { readConfig } from '../support/settings.ts';
+import { databaseWith, gatewayBeside } from '../support/setUp.ts';
 
-const database = await openTestDatabase();
-const { token } = await createAccount(database.client, 'alice');
-const gateway = await openTestGateway(database, { demoToken: token });
-afterAll(() => gateway.close());
+const { database, alice } = await databaseWith('alice');
+const gateway = await gatewayBeside(database, { demoToken: alice.token });
 
 const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 

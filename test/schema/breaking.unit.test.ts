@@ -1,18 +1,13 @@
 /** The check of `schema.graphql` for breaking changes, run in temporary repositories. */
 
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import { newFolder } from '../support/newFolder.ts';
 
 /** Named by its path, since the check runs in another folder. */
 const tsx = import.meta.resolve('tsx');
-
-const folders: string[] = [];
-afterAll(async () => {
-  for (const folder of folders) await rm(folder, { recursive: true, force: true });
-});
 
 function run(folder: string, command: string, ...args: string[]): Promise<{ code: number; stdout: string }> {
   return new Promise((settle) => {
@@ -30,8 +25,7 @@ const author = ['-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c
  * @param options.release whether the first commit was released, in the version that the package still has.
  */
 async function check(text: string, message?: string, { before = schema, release = false } = {}) {
-  const folder = await mkdtemp(join(tmpdir(), 'dovetail-schema-'));
-  folders.push(folder);
+  const folder = newFolder();
   const write = (content: string) => writeFile(join(folder, 'schema.graphql'), content);
   const commit = async (...message: string[]) => {
     await run(folder, 'git', 'add', '.');

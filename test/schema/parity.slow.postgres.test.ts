@@ -10,35 +10,28 @@ import {
   isNonNullType,
   isObjectType,
 } from 'graphql';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount, importTemplate, recordsOf } from '../support/accounts.ts';
-import { graphqlOnEveryPath, openTestGateway, rest } from '../support/gateway.ts';
+import { type Account, importTemplate, recordsOf } from '../support/accounts.ts';
+import { graphqlOnEveryPath, rest } from '../support/gateway.ts';
 import { pathsFor, withId } from '../support/restResponses.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
 // A query of everything exceeds the default limits.
-const gateway = await openTestGateway(undefined, {
-  settings: {
-    MAX_TOKENS: '100000',
-    MAX_COMPLEXITY: '1000000000',
-  },
-});
+const settings = { MAX_TOKENS: '100000', MAX_COMPLEXITY: '1000000000' };
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob'], { settings });
 const { client } = gateway.database;
-// Created one after the other, so that their records of the same type have different ids.
-const alice = await createAccount(client, 'alice');
-const bob = await createAccount(client, 'bob');
 /** Bob's public template that Alice has imported: the only record of his that she may read. */
 const [imported] = bob.dttTemplates;
 await importTemplate(client, alice, imported);
-await client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: imported } });
-await client.user.update({ where: { id: bob.userId }, data: { activeTemplateId: imported } });
+for (const { userId } of [alice, bob])
+  await client.user.update({ where: { id: userId }, data: { activeTemplateId: imported } });
 // Alice has a session with Bob's template, as he has himself.
 await client.dttSession.update({
   where: { id: alice.dttSessions[1] ?? 0 },
   data: { templateId: imported },
 });
-afterAll(() => gateway.close());
 
 /** Each account as the viewer, with the account whose name must be in none of its responses. */
 const sides = () => [
@@ -96,17 +89,19 @@ const withoutArguments = rootFields.filter(({ args }) => !args.some(({ type }) =
 const byDatabaseId = rootFields.filter(({ args }) => args.some(({ name }) => name === 'databaseId'));
 const nodeTypes = schema.getPossibleTypes(assertInterfaceType(schema.getType('Node')));
 
-/** The ids of the account's records and their segments, by their type. */
+/** The ids of what an account has, by type. */
 async function allOwned(account: Account): Promise<Readonly<Record<string, readonly number[]>>> {
   const { client } = gateway.database;
   const select = { id: true };
   const session = { ownerId: account.userId };
-  const segments = {
+  const others = {
+    User: await client.user.findMany({ where: { id: account.userId }, select }),
+    ApiToken: await client.apiToken.findMany({ where: { userId: account.userId }, select }),
     DttTemplateSegment: await client.dttTemplateSegment.findMany({ where: { template: session }, select }),
     TrainerSegment: await client.trainerSegment.findMany({ where: { session }, select }),
     LockSegment: await client.lockSegment.findMany({ where: { session }, select }),
   };
-  const ids = Object.entries(segments).map(([type, rows]) => [type, rows.map(({ id }) => id)]);
+  const ids = Object.entries(others).map(([type, rows]) => [type, rows.map(({ id }) => id)]);
   return { ...recordsOf(account), ...Object.fromEntries(ids) };
 }
 

@@ -3,38 +3,27 @@
 import { tmpdir } from 'node:os';
 import { afterAll, afterEach, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
-import { createAccount } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import {
-  graphqlOnce,
-  openTestDatabase,
-  openTestGateway,
-  rest,
-  type TestGateway,
-  withClient,
-} from '../support/gateway.ts';
+import { graphqlOnce, openTestGateway, rest, type TestGateway, withClient } from '../support/gateway.ts';
 import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 import { queryOnce } from '../support/postgres.ts';
 import { hasTools } from '../support/settings.ts';
+import { databaseWith } from '../support/setUp.ts';
 import { connectSocket } from '../support/sockets.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
 const message = 'The database cannot be reached; try again';
 
-const database = await openTestDatabase();
-const alice = await createAccount(database.client, 'alice');
+const { database, alice } = await databaseWith('alice');
 await database.client.apiToken.updateMany({ data: { scope: 'manage' } });
 const proxy = await openTcpProxy(database);
+afterAll(proxy.close);
 let gateway: TestGateway | undefined;
 let pooler: PgBouncer | undefined;
 afterEach(async () => {
   await gateway?.close();
   await pooler?.close();
   pooler = undefined;
-});
-afterAll(async () => {
-  await proxy.close();
-  await database.close();
 });
 
 async function open(url: string): Promise<TestGateway> {

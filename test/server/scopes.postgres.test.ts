@@ -3,8 +3,7 @@
  * needs, and leaves the database as it was.
  */
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -14,6 +13,7 @@ import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { newFolder } from '../support/newFolder.ts';
 import { hasTools } from '../support/settings.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 import { connect } from '../support/toolClient.ts';
@@ -24,7 +24,7 @@ let account: Account;
 const tokens = new Map<Scope, string>();
 const clients = new Map<Scope, Client>();
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-scopes-'));
+  folder = newFolder();
   const file = join(folder, 'operations.graphql');
   const template = 'template: { databaseId: $id }';
   await writeFile(
@@ -46,7 +46,6 @@ afterEach(closeSockets);
 afterAll(async () => {
   for (const client of clients.values()) await client.close();
   await gateway?.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 const authorized = (scope: Scope) => ({ Authorization: `Bearer ${tokens.get(scope)}` });

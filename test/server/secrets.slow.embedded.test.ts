@@ -1,22 +1,19 @@
 /** Where the secret of a token is, and is not, after it was created, rotated and used. */
 
 import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from 'vitest';
 import { freePort } from '../support/freePort.ts';
 import { graphqlOnce } from '../support/gateway.ts';
 import { listen, shut } from '../support/listen.ts';
+import { newFolder } from '../support/newFolder.ts';
 import { endProcesses, runCli, serve } from '../support/processes.ts';
 
-const folder = await mkdtemp(join(tmpdir(), 'dovetail-secrets-'));
-afterAll(async () => {
-  await endProcesses();
-  await rm(folder, { recursive: true, force: true });
-});
+const folder = newFolder();
+afterAll(endProcesses);
 
 /** The contents of all files in a folder. */
 async function contentsOf(path: string): Promise<Buffer[]> {

@@ -1,8 +1,7 @@
 import { exec } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { request } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -12,6 +11,7 @@ import { migrationLock } from '../../src/database/migrate.ts';
 import { release } from '../../src/version.ts';
 import { copyFolder } from '../support/copyFolder.ts';
 import { needsEngine } from '../support/gateway.ts';
+import { newFolder } from '../support/newFolder.ts';
 import { queryOnce } from '../support/postgres.ts';
 import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
 
@@ -19,8 +19,8 @@ import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../su
 const stray = `--import=data:text/javascript,process.once('SIGUSR2',()=>Promise.reject(Error('stray')))`;
 
 let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-main-'));
+beforeEach(() => {
+  folder = newFolder();
 });
 afterEach(async () => {
   await endProcesses();

@@ -2,7 +2,14 @@
 
 import { afterAll } from 'vitest';
 import { type Account, createAccount } from './accounts.ts';
-import { openTestDatabase, openTestGateway, type TestDatabase, type TestGatewayOptions } from './gateway.ts';
+import {
+  openBeside,
+  openDemoGateway,
+  openTestDatabase,
+  openTestGateway,
+  type TestDatabase,
+  type TestGatewayOptions,
+} from './gateway.ts';
 
 async function createAccounts<Name extends string>(
   { client }: TestDatabase,
@@ -29,4 +36,18 @@ export async function gatewayWith<Name extends string>(
   const gateway = await openTestGateway(undefined, options);
   afterAll(gateway.close);
   return { gateway, database: gateway.database, ...(await createAccounts(gateway.database, names)) };
+}
+
+/** Starts another gateway over a database that is opened already. */
+export async function gatewayBeside(database: TestDatabase, options: TestGatewayOptions = {}) {
+  const gateway = await openTestGateway(await openBeside(database), options);
+  afterAll(gateway.close);
+  return gateway;
+}
+
+/** Starts a gateway with the demo account. */
+export async function demoGateway() {
+  const gateway = await openDemoGateway();
+  afterAll(gateway.close);
+  return gateway;
 }

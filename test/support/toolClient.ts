@@ -1,11 +1,10 @@
 /** The client of the official SDK, as assistants use it, and a file of persisted operations, some of which are tools. */
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { afterAll } from 'vitest';
 import type { TestGateway } from './gateway.ts';
+import { newFolder } from './newFolder.ts';
 
 /** The versions of the protocol that are tested: with a handshake, and with an envelope for each request. */
 export const protocolVersions = ['2025-11-25', '2026-07-28'] as const;
@@ -63,16 +62,10 @@ query WithoutDescription { viewer { username } }
 subscription Follow { viewer { username } }
 `;
 
-/** Writes the file, which is removed after the tests. */
+/** Writes the file. */
 export async function operationsFile(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'dovetail-operations-'));
-  folders.push(folder);
+  const folder = newFolder();
   const path = join(folder, 'operations.graphql');
   await writeFile(path, operations);
   return path;
 }
-
-const folders: string[] = [];
-afterAll(async () => {
-  for (const folder of folders) await rm(folder, { recursive: true, force: true });
-});

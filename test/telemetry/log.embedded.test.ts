@@ -1,12 +1,10 @@
 /** Errors in the log: enough to find their cause, and no personal data. */
 
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { createLogger, describeError } from '../../src/telemetry/log.ts';
+import { newFolder } from '../support/newFolder.ts';
 import { databaseWith } from '../support/setUp.ts';
 
 const { database } = await databaseWith();
@@ -115,8 +113,7 @@ describe('the destination of the log', () => {
   });
 
   it('has further lines, whole, once a slow reader has read, is limited, and delays nothing', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'dovetail-log-'));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    const folder = newFolder();
     // Longer than what a pipe takes as a whole, so that writes end within a character.
     const lines = await written(
       `import { writeFileSync } from 'node:fs';

@@ -13,7 +13,7 @@ import { firstPage } from '../parts/paging.tsx';
 /** How many sessions have which state and template. */
 export const filterCounts = graphql(`
   query LockSessionChoices {
-    lockSessionStats(by: [STATE, TEMPLATE], maxGroups: 1000) {
+    lockSessionStats(by: [LOCK_STATE, TEMPLATE], maxGroups: 1000) {
       groups {
         lockState
         templateId

@@ -1,5 +1,5 @@
 /**
- * The migrated database that the build packs into one file (`src/cli/packDatabase.ts`). Every new data folder begins with its
+ * The migrated database that the build packs into one file (`packDatabase.ts`). Every new data folder begins with its
  * files, which takes a moment instead of the seconds to create and migrate a database. `pack` is used by the build alone; it
  * is here since both functions define the format.
  *
@@ -36,7 +36,6 @@ interface PackedFile {
   readonly filled?: Uint8Array | undefined;
 }
 
-/** Packs the folders and files of a folder into one file. */
 export function pack(folder: string, file: string): void {
   const known = new Map<string, Buffer>();
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry): PackedFile => {

@@ -23,7 +23,6 @@ export type Change =
   /** Rows of any user may have changed: of the table, or of all tables if announcements may have been missed. */
   | { readonly kind: 'all'; readonly table?: Table };
 
-/** Whether tokens may have changed. */
 export const concernsTokens = ({ table }: Change): boolean => table === undefined || table === 'ApiToken';
 
 export type ChangeListener = (change: Change) => void;

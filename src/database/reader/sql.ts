@@ -65,7 +65,6 @@ export function createSql(
     ...statement,
     name: plansEachTime ? '' : nameOf(statement.text),
   });
-  /** The statement of each query that has slots. */
   const written = new WeakMap<SelectQuery, NamedStatement>();
 
   function found(...[model, query, given]: Parameters<Sql['findMany']>): NamedStatement {

@@ -11,7 +11,6 @@ import { type ModelName, Slot, type SlotValues } from '../models.ts';
 
 type Direction = 'asc' | 'desc' | { readonly sort: 'asc' | 'desc'; readonly nulls: 'first' | 'last' };
 
-/** An order by columns. */
 export type RowOrder = Readonly<Record<string, Direction>>;
 
 /** A name that is not a field of the model, and a part that is not supported, are errors when the SQL is written. */
@@ -310,7 +309,6 @@ function orderedBy(model: ModelName, orderBy: RowOrder | readonly RowOrder[], ta
 /** Whether a column can hold the text. PostgreSQL rejects NUL, and `pg` replaces half of a surrogate pair by another character. */
 export const isText = (text: string): boolean => !/\0|\p{Surrogate}/u.test(text);
 
-/** A value as a parameter. */
 function parameterOf(value: unknown): unknown {
   if (value instanceof Date) return timeText(value);
   if (typeof value === 'number' || typeof value === 'boolean') return value;

@@ -30,8 +30,8 @@ import { isRecord, parseJson } from '../../http/json.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import {
   describeSelection,
-  exactly,
   idParameter,
+  objectOf,
   parameters,
   reference,
   type Schema,
@@ -118,7 +118,7 @@ export const restTools: readonly Tool[] = routes.filter(({ aliasOf }) => aliasOf
 
 function toolOf(route: Route): Tool {
   const components: Record<string, SchemaObject> = route.isList
-    ? { Pagination: exactly({ limit: { type: 'integer' }, offset: { type: 'integer' } }) }
+    ? { Pagination: objectOf({ limit: { type: 'integer' }, offset: { type: 'integer' } }) }
     : {};
   const { data: output } = describeSelection(route, components, true);
   const hasId = route.path.endsWith('/{id}');

@@ -23,7 +23,6 @@ export interface MetricsOptions extends Pick<GatewayParts, 'responseCache' | 'fe
   readonly metrics: readonly Metric[];
 }
 
-/** Creates the metrics of this process. */
 export function createMetrics(options: MetricsOptions) {
   const registry = new Registry();
   const add: Add = (name, read, details) => register(registry, { name, help: helps[name], read, ...details });
@@ -48,7 +47,6 @@ export function createMetrics(options: MetricsOptions) {
 /** In seconds. A cached response takes a fraction of a millisecond, and one from the database a few milliseconds. */
 const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
-/** A function that counts a request that is over. */
 function countRequests(registry: Registry) {
   const registers = [registry];
   const labelNames = ['endpoint', 'operation'] as const;

@@ -25,7 +25,7 @@ import { isPooled, NoConnection } from '../../database/session.ts';
 import { maxViewers } from '../../database/viewerVersions.ts';
 import { createSharedRuns, pause } from '../../database/waiting.ts';
 import { clientError, errorText, messages, SetupError } from '../../errors.ts';
-import type { Metric, OperationSql } from '../../extensionPoints.ts';
+import type { Guard, Metric, OperationSql } from '../../extensionPoints.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from './logPosition.ts';
 
 export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
@@ -46,8 +46,10 @@ export async function openReplicas({ urls, sql, feed, bounds, onChange }: Replic
   const counts = { primary: 0, retried: 0 };
   return {
     /** The SQL interface of one operation of the viewer. Each viewer has one address; there is at least one. */
-    sqlFor: ({ id }: { readonly id: number }) =>
-      createOperationSql(sql, id, addresses[id % addresses.length] as StandbyAddress, viewers, counts),
+    sqlFor({ id: viewerId }: { readonly id: number }, guard: Guard) {
+      const address = addresses[viewerId % addresses.length] as StandbyAddress;
+      return createOperationSql(sql, { viewerId, address, guard }, viewers, counts);
+    },
     /** Must be called before a change by the viewer, or one that the viewer knows, is acknowledged. */
     changed: viewers.noteChange,
     metrics: metricsOf(counts, addresses),
@@ -93,11 +95,17 @@ export function metricsOf(
   ];
 }
 
+/** Whose operation it is, and where it reads. */
+interface OperationPlace {
+  readonly viewerId: number;
+  readonly address: StandbyAddress;
+  readonly guard: Guard;
+}
+
 /** The SQL interface of one operation: all its reads go to one server, which is the primary as soon as it has written. */
 function createOperationSql(
   primary: Sql,
-  viewerId: number,
-  address: StandbyAddress,
+  { viewerId, address, guard }: OperationPlace,
   viewers: ReturnType<typeof trackViewers>,
   counts: ReadCounts,
 ): OperationSql {
@@ -115,7 +123,10 @@ function createOperationSql(
   async function read<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     choosing ??= choose();
     const standby = await choosing;
-    if (!standby) return usePrimary(use);
+    return standby ? guard(() => useStandby(standby, use)) : usePrimary(use);
+  }
+
+  async function useStandby<Rows>(standby: Standby, use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
     try {
       const rows = await use(standby.sql);
       address.reads++;
@@ -130,12 +141,12 @@ function createOperationSql(
     }
   }
 
-  async function usePrimary<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
+  async function usePrimary<Rows>(use: (sql: Sql) => Promise<Rows>, isWrite?: boolean): Promise<Rows> {
     // Later reads have to show what was written, or read here.
     choosing = Promise.resolve(undefined);
     await viewers.showOnPrimary(viewerId, address.catchUp);
     try {
-      return await use(primary);
+      return await guard(() => use(primary), isWrite);
     } finally {
       counts.primary++;
       viewers.noteChange(viewerId);
@@ -147,8 +158,8 @@ function createOperationSql(
     count: (...given) => read((sql) => sql.count(...given)),
     run: <Row extends object>(...given: Parameters<Sql['run']>) => read((sql) => sql.run<Row>(...given)),
     write: <Row extends object>(...given: Parameters<Sql['write']>) =>
-      usePrimary((sql) => sql.write<Row>(...given)),
-    onPrimary: usePrimary,
+      usePrimary((sql) => sql.write<Row>(...given), true),
+    onPrimary: (use) => usePrimary(use),
   };
 }
 

@@ -4,13 +4,12 @@
  * code that writes; here any program that writes to the database is heard of.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ExecutionResult, type FormattedExecutionResult, GraphQLError } from 'graphql';
 import { mapAsyncIterator, type YogaServer } from 'graphql-yoga';
 import type { Viewer } from '../../auth/viewer.ts';
 import type { ViewerObserver, WatchViewer } from '../../auth/watchViewer.ts';
 import type { Config } from '../../config/config.ts';
-import { createKeyedQueue } from '../../http/keyedQueue.ts';
+import { createUserQueue } from '../../http/keyedQueue.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import type { ResponseCache } from '../../http/responseCache.ts';
 import { createUserQuota } from '../../http/userQuota.ts';
@@ -20,9 +19,6 @@ import { jsonType, notAcceptable, responseOf, withText } from '../overHttp.ts';
 import { type Ending, errorsOf, OperationFailed } from '../transports/endings.ts';
 import { exactText } from '../values.ts';
 import { noteErrors } from './errors.ts';
-
-/** The longest pause between two executions for a viewer, in milliseconds. */
-const longestRest = 1_000;
 
 export interface LiveQueryOptions {
   readonly watchViewer: WatchViewer;
@@ -97,8 +93,8 @@ function createRunners(
   getEnveloped: YogaServer<object, object>['getEnveloped'],
   { cache, createContext }: LiveQueryOptions,
 ) {
-  // The subscriptions of a user are executed one after the other, each followed by a pause as long, so they delay no other user.
-  const inTurn = createKeyedQueue<number>((took) => sleep(Math.min(took, longestRest)));
+  // The subscriptions of a user delay no other user.
+  const inTurn = createUserQueue();
 
   async function execute(context: GatewayContext) {
     const { params, progress } = context;

@@ -195,7 +195,6 @@ export interface PageArguments {
   offset?: number | null | undefined;
 }
 
-/** The checked arguments of a page. */
 interface PageRequest extends Pick<PageArguments, 'after' | 'before'> {
   readonly size: number;
   /** How many records to skip. */

@@ -52,7 +52,6 @@ interface WantedRows
 /** The slots of the values that differ between runs, besides the viewer's id. */
 export const slots = { id: new Slot('id'), ids: new Slot('ids') };
 
-/** A query of a resolver. */
 export interface RowQuery {
   /**
    * Distinguishes the queries of a place. Each variant is planned once: only the values of its slots differ between runs.
@@ -60,7 +59,6 @@ export interface RowQuery {
    */
   readonly variant: string | undefined;
   rows(): WantedRows;
-  /** The values of the slots. */
   readonly values?: SlotValues;
 }
 
@@ -171,7 +169,6 @@ async function readTokens(ids: readonly number[], { prisma, viewer }: Context) {
   return new Map(found.map((token) => [token.id, token]));
 }
 
-/** A filter of a list. */
 export interface ListFilter {
   /** Undefined if all rows meet the filter. */
   readonly condition: object | undefined;

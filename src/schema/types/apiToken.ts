@@ -47,13 +47,13 @@ export function readsTokens(document: DocumentNode): boolean {
 }
 
 const TokenScope = builder.enumType('TokenScope', {
-  description: 'What a token may do. Each scope includes the ones before it.',
+  description: 'What a token may do. `ACTIVATE` includes `READ`, and `MANAGE` includes both.',
   values: {
     READ: { value: 'read', description: 'Queries, subscriptions, and GET in the REST interface.' },
-    ACTIVATE: { value: 'activate', description: 'The activation of a template as well.' },
+    ACTIVATE: { value: 'activate', description: 'The activation of a template.' },
     MANAGE: {
       value: 'manage',
-      description: 'Your API tokens as well: to list, create and revoke them.',
+      description: 'Your API tokens: to list, create and revoke them.',
     },
   } as const,
 });
@@ -155,8 +155,7 @@ builder.mutationField('createApiToken', (t) =>
     ...managing,
     type: CreateApiTokenPayload,
     description:
-      'Creates a token of the account, which needs the tier `ultra` and may have five active ones. A token of the demo account that ' +
-      'its own token creates has `MANAGE` on the machine of the gateway alone, as that one does.',
+      'Creates a token of the account, which needs the tier `ultra` and may have five active ones.',
     args: {
       name: t.arg.string({ required: true, description: 'What it is for: at most 100 visible characters.' }),
       scopes: t.arg({
@@ -167,7 +166,8 @@ builder.mutationField('createApiToken', (t) =>
       }),
       expiresAt: t.arg({
         type: 'DateTime',
-        description: 'When it expires: not after the current token. By default it does not.',
+        description:
+          'When it expires. By default it does not. Needed if the current token expires, and then not after that one.',
       }),
     },
     resolve: async (_root, { name, scopes, expiresAt }, { viewer, changeTokens, loaders }) => {

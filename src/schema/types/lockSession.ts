@@ -119,7 +119,7 @@ addStatistics({
     },
     lockState: {
       columns: ['lockState'],
-      by: ['STATE', 'By their state.'],
+      by: ['LOCK_STATE', 'By their state.'],
       type: 'String',
       description: 'The state.',
     },

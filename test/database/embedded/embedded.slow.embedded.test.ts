@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
@@ -20,13 +19,14 @@ import { newDatabaseFile } from '../../../src/database/embedded/newDatabase.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
 import { copyFolder } from '../../support/copyFolder.ts';
+import { newFolder } from '../../support/newFolder.ts';
 import { endProcesses, serve, startSourceScript, written } from '../../support/processes.ts';
 
 const source = new URL('../../../src/database/embedded/embedded.ts', import.meta.url);
 
 let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-embedded-'));
+beforeEach(() => {
+  folder = newFolder();
 });
 afterEach(async () => {
   await endProcesses();

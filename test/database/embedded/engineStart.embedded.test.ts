@@ -1,15 +1,15 @@
 /** How V8 compiles the engine, in a process that traces its compilations. */
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { newFolder } from '../../support/newFolder.ts';
 import { endProcesses, startScript, written } from '../../support/processes.ts';
 
 let folder: string;
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-test-'));
+beforeEach(() => {
+  folder = newFolder();
 });
 afterEach(async () => {
   await endProcesses();

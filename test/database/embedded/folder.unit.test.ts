@@ -1,9 +1,8 @@
 import { once } from 'node:events';
 import fs from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import {
@@ -12,18 +11,16 @@ import {
   isListening,
   lockFolder,
 } from '../../../src/database/embedded/folder.ts';
+import { newFolder } from '../../support/newFolder.ts';
 import { endProcesses, type RunningProcess, startSourceScript, written } from '../../support/processes.ts';
 
 const source = new URL('../../../src/database/embedded/folder.ts', import.meta.url);
 
 let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-lock-'));
+beforeEach(() => {
+  folder = newFolder();
 });
-afterEach(async () => {
-  await endProcesses();
-  await rm(folder, { recursive: true, force: true });
-});
+afterEach(endProcesses);
 
 /** The lock, or undefined if another holds it. */
 const claim = () =>

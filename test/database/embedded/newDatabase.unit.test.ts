@@ -2,17 +2,16 @@
 
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { pack, unpack } from '../../../src/database/embedded/newDatabase.ts';
+import { newFolder } from '../../support/newFolder.ts';
 
 let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'dovetail-packed-'));
+beforeEach(() => {
+  folder = newFolder();
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
 
 it('a packed folder is unpacked with the same files and contents, for its owner only, with room for its zeros', async () => {
   const [from, to] = [join(folder, 'from'), join(folder, 'to')];

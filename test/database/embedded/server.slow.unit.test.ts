@@ -1,9 +1,7 @@
 /** The server of the embedded engine: turns of its clients, and what it rejects. */
 
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -11,13 +9,14 @@ import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { message, serveEngine } from '../../../src/database/embedded/server.ts';
+import { newFolder } from '../../support/newFolder.ts';
 
 /** The name of the clients that are served. */
 const name = 'known';
 
 const cleanUps: (() => unknown)[] = [];
 
-const folder = await mkdtemp(join(tmpdir(), 'dovetail-socket-'));
+const folder = newFolder();
 const engine = await PGlite.create();
 const server = serveEngine(engine, ['other', name], () => {});
 server.listen(join(folder, '.s.PGSQL.5432'));
@@ -34,7 +33,6 @@ afterEach(async () => {
 afterAll(async () => {
   server.stop();
   await engine.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 async function openClient(): Promise<pg.Client> {

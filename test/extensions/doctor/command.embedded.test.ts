@@ -1,27 +1,22 @@
 /** The findings of the doctor about settings, machine and embedded database, and how the command prints them. */
 
-import { mkdtempSync, symlinkSync } from 'node:fs';
-import { chmod, mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { symlinkSync } from 'node:fs';
+import { chmod, readdir, rm, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
 import { openGateway } from '../../../src/server/gateway.ts';
 import { freePort } from '../../support/freePort.ts';
 import { copyTemplate } from '../../support/gateway.ts';
+import { newFolder } from '../../support/newFolder.ts';
 import { runHere } from '../../support/runHere.ts';
 import { readConfig } from '../../support/settings.ts';
 import { examine, problemsWith as problemsOf } from './findings.ts';
 
 /** A link that leads nowhere. */
-const brokenLink = join(mkdtempSync(join(tmpdir(), 'dovetail-link-')), 'link');
+const brokenLink = join(newFolder(), 'link');
 symlinkSync('nowhere', brokenLink);
-afterAll(() => rm(dirname(brokenLink), { recursive: true, force: true }));
 
-let empty: string;
-beforeAll(async () => {
-  empty = await mkdtemp(join(tmpdir(), 'dovetail-doctor-'));
-});
-afterAll(() => rm(empty, { recursive: true, force: true }));
+const empty = newFolder();
 
 const problemsWith = (settings: Record<string, string>) => problemsOf({ DATA_DIR: empty, ...settings });
 const findingOf = async (check: string, settings: Record<string, string>) =>

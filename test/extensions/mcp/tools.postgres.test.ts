@@ -1,33 +1,20 @@
 /** Each tool gives what its route gives, to the client of the official SDK, in both versions of the protocol. */
 
-import type { Client } from '@modelcontextprotocol/client';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { messages } from '../../../src/errors.ts';
 import { routes } from '../../../src/rest/routes.ts';
-import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
-import { openTestGateway, postJson, rest, type TestGateway } from '../../support/gateway.ts';
+import { importTemplate } from '../../support/accounts.ts';
+import { postJson, rest } from '../../support/gateway.ts';
 import { pathsFor } from '../../support/restResponses.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 import { connect, operationsFile, protocolVersions, textOf } from '../../support/toolClient.ts';
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
-let client: Client;
-
-beforeAll(async () => {
-  gateway = await openTestGateway(undefined, {
-    settings: { MCP: 'write', PERSISTED_OPERATIONS_FILE: await operationsFile() },
-  });
-  alice = await createAccount(gateway.database.client, 'alice');
-  bob = await createAccount(gateway.database.client, 'bob');
-  await importTemplate(gateway.database.client, alice, bob.dttTemplates[0]);
-  client = await connect(gateway, alice.token);
-});
-afterAll(async () => {
-  await client?.close();
-  await gateway?.close();
-});
+const settings = { MCP: 'write', PERSISTED_OPERATIONS_FILE: await operationsFile() };
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob'], { settings });
+await importTemplate(gateway.database.client, alice, bob.dttTemplates[0]);
+const client = await connect(gateway, alice.token);
+afterAll(() => client.close());
 
 /** An operation may have several routes. Its tool has the name of the first. */
 const toolNameOf = ({ operation }: (typeof routes)[number]) => operation.name?.value ?? '';

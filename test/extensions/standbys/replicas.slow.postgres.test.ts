@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createToken } from '../../../src/auth/tokens.ts';
+import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { openDatabase } from '../../../src/database/database.ts';
 import { createSignal } from '../../../src/database/waiting.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
@@ -277,6 +277,40 @@ describe('reads', () => {
     await at(pair, 1).resumeReplay();
     await readsFromStandby(gateway, alice);
   });
+});
+
+it.each([
+  ['on a standby', true],
+  ['on the primary', false],
+])('a token that is revoked while a read waits for a position is refused %s', async (_, isHealthy) => {
+  const gateway = await start();
+  const alice = at(accounts, 0);
+  const { id, token } = await createToken(gateway.database.pool, 'alice', 'revoked');
+  // The first use of a token is written to it, after which it is looked up once more.
+  await activeOf(gateway, { ...alice, token });
+  await sleep(200);
+  await readsFromStandby(gateway, { ...alice, token });
+  const { promise: released, settle: release } = createSignal();
+  const taken = vi.fn();
+  const { run } = gateway.database.sql;
+  vi.spyOn(gateway.database.sql, 'run').mockImplementation(async (...given) => {
+    const rows = await run(...given);
+    taken();
+    await released;
+    return rows;
+  });
+  gateway.replicas.changed(alice.userId);
+  await expect.poll(() => taken).toHaveBeenCalled();
+  if (isHealthy) await cluster.isReplayed(pair);
+  else await pause();
+  const reading = graphqlOnce(gateway, token, '{ dttDevices { nodes { databaseId } } }');
+  await sleep(100);
+  const heard = vi.fn();
+  gateway.feed.subscribe(heard);
+  await revokeToken(gateway.database.client, id);
+  await expect.poll(() => heard).toHaveBeenCalled();
+  release();
+  expect(await reading).toMatchObject({ status: 401 });
 });
 
 it('a new user is found at once, even if the user was not announced', async () => {

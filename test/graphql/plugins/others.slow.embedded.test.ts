@@ -1,19 +1,16 @@
 /** Plugins of others, from npm, in the gateway as it is built. */
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import nodeModule from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, it } from 'vitest';
+import { newFolder } from '../../support/newFolder.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../../support/processes.ts';
 import { connectSocket } from '../../support/sockets.ts';
 
-const folder = await mkdtemp(join(tmpdir(), 'dovetail-plugins-'));
-afterAll(async () => {
-  await endProcesses();
-  await rm(folder, { recursive: true, force: true });
-});
+const folder = newFolder();
+afterAll(endProcesses);
 
 const query = '{ viewer { username league } }';
 const changed = '"extensions":{"responseCache":';

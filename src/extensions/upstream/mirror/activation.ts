@@ -5,6 +5,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Viewer } from '../../../auth/viewer.ts';
+import type { RunInTurn } from '../../../database/turns.ts';
 import { clientError, messages } from '../../../errors.ts';
 import type { AccountElsewhere } from '../../../schema/context.ts';
 import { isMissing, Unavailable, type Upstream, UpstreamBusy, UpstreamError } from '../client/upstream.ts';
@@ -27,6 +28,7 @@ interface ActivationOptions {
    */
   accountOf(
     viewer: Viewer,
+    guard?: RunInTurn,
   ): Promise<{ upstream: Upstream | undefined; refresh(): Promise<boolean | undefined> } | undefined>;
   /** Called if the upstream may have activated a template of the viewer's account. */
   onActivated(viewer: Viewer): Promise<unknown>;
@@ -40,8 +42,8 @@ interface ActivationOptions {
  */
 export function createActivation(options: ActivationOptions): AccountElsewhere['activate'] {
   const { pool, logger, accountOf, onActivated, unreachable } = options;
-  return async (viewer, templateId, activateHere) => {
-    const found = await accountOf(viewer);
+  return async (viewer, templateId, activateHere, guard) => {
+    const found = await accountOf(viewer, guard);
     if (!found) return undefined;
     if (!found.upstream) throw unreachable;
     // The template may be newer than the last refresh.
@@ -72,7 +74,8 @@ export function createActivation(options: ActivationOptions): AccountElsewhere['
       // The response is that of the last attempt, but an earlier attempt may have changed the type.
       return scheduleTypeChanged === false && isRepeated ? null : scheduleTypeChanged;
     } catch (error) {
-      if (error instanceof UpstreamError && error.mayHaveActed) await onActivated(viewer);
+      // An attempt may have come before the one that the guard has refused.
+      if (!(error instanceof UpstreamError) || error.mayHaveActed) await onActivated(viewer);
       if (isMissing(error)) throw notOwned();
       if (error instanceof UpstreamBusy) {
         const { retryAfter } = error;

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LimitFunction } from 'p-limit';
+import type { RunInTurn } from '../../../database/turns.ts';
 import { createSharedRuns, type SharedRuns } from '../../../database/waiting.ts';
 import type { Budget, Priority } from '../client/budget.ts';
 import type { Credential, TokenStatus } from '../client/tokens.ts';
@@ -119,8 +120,12 @@ export function createMirroredAccount(options: Surroundings) {
     },
     add: (credential: Credential) => void credentials.add(credential),
     remove: (credential: Credential) => void credentials.delete(credential),
-    /** A client of the upstream for a viewer's requests, with the viewer's token or another token of the same account. */
-    upstreamFor: (credential = newestOf(self)) => credential && upstreamWith(self, credential, 'demand'),
+    /**
+     * A client of the upstream for a viewer's requests, with the viewer's token or another token of the same account.
+     * @param guard runs each request when it is its turn.
+     */
+    upstreamFor: (credential = newestOf(self), guard?: RunInTurn) =>
+      credential && upstreamWith(self, credential, 'demand', guard),
     async close(): Promise<void> {
       clearTimeout(self.timer);
       self.closing.abort();
@@ -138,13 +143,18 @@ const newestOf = ({ credentials }: AccountState) => [...credentials].findLast((e
 /** While a client waits: one retry, and no long pause. */
 const timingOnDemand: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
 
-function upstreamWith(self: AccountState, credential: Credential, priority: Priority): Upstream {
+function upstreamWith(
+  self: AccountState,
+  credential: Credential,
+  priority: Priority,
+  guard: RunInTurn = (send) => send(),
+): Upstream {
   const { base, budget, onDemand, onTokenStatus } = self;
   const { token } = credential;
   const isAwaited = priority === 'demand';
   const timing = { ...(isAwaited && timingOnDemand), ...self.timing };
   const inTurn: UpstreamOptions['inTurn'] = isAwaited
-    ? (send, method) => onDemand(method === 'GET' ? 'read' : 'write', send)
+    ? (send, method) => onDemand(method === 'GET' ? 'read' : 'write', () => guard(send))
     : self.inTurn;
   const onUnauthorized = (route: string) =>
     onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', performance.now());

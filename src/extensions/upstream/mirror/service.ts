@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { digestOf } from '../../../auth/tokens.ts';
 import type { Viewer } from '../../../auth/viewer.ts';
 import { closeAll } from '../../../database/closing.ts';
+import type { RunInTurn } from '../../../database/turns.ts';
 import { resultWithin } from '../../../database/waiting.ts';
 import { clientError } from '../../../errors.ts';
 import type { Exchange } from '../../../http/exchange.ts';
@@ -156,12 +157,12 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
 /** The operations of resolvers that need the upstream. */
 function createUpstreamAccount(parts: Parts): AccountElsewhere {
   const { pool, logger, waits, accounts, credentials, writes } = parts;
-  async function accountOf(viewer: Viewer) {
+  async function accountOf(viewer: Viewer, guard?: RunInTurn) {
     const account = await accounts.of(viewer.id);
     const token = await credentials.of(viewer);
     return (
       account && {
-        upstream: account.upstreamFor(token),
+        upstream: account.upstreamFor(token, guard),
         budget: account.budget,
         refresh: () => resultWithin(waits.freshness, account.refresh(performance.now())),
       }

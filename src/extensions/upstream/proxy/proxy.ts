@@ -58,16 +58,23 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
   return async (exchange, viewer, recheck) => {
     exchange.operation = 'forwarded';
     const writes = !isRead(exchange) || overrides.some((name) => name in exchange.request.headers);
-    if (writes && !allows(viewer.scope, 'activate')) return restErrorResponse(403, scopeNeeded('activate'));
+    const refusal = (now: Viewer | null) => {
+      if (!now) return unauthorized(exchange);
+      return writes && !allows(now.scope, 'activate')
+        ? restErrorResponse(403, scopeNeeded('activate'))
+        : undefined;
+    };
+    const early = refusal(viewer);
+    if (early) return early;
     const access = await accounts.accessFor(viewer);
     if (!access) return errorResponse('rest', accounts.unreachable, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);
     if (isResponse(request)) return request;
-    const sendNow: Send = async (given) =>
+    const sendNow: Send = async (given) => {
       // It may have waited for its body, or for its turn.
-      (await recheck(exchange, viewer))
-        ? sendFor(viewer, access, given, accounts.longest)
-        : failed(unauthorized(exchange), false);
+      const refused = refusal(await recheck(exchange, viewer));
+      return refused ? failed(refused, false) : sendFor(viewer, access, given, accounts.longest);
+    };
     const send: Send = (given) =>
       access.inTurn(writes ? 'write' : 'read', () => sendNow(given)).catch(tooMany);
     if (writes) return respond(exchange, { given: await write(exchange, access, send, request) });

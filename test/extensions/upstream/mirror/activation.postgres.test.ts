@@ -1,7 +1,7 @@
 /** Activations by clients that send tokens of the upstream. */
 
 import { describe, expect, it } from 'vitest';
-import { createToken } from '../../../../src/auth/tokens.ts';
+import { createToken, revokeToken } from '../../../../src/auth/tokens.ts';
 import type { TestGateway } from '../../../support/gateway.ts';
 import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
 
@@ -60,6 +60,28 @@ describe('an activation', () => {
     const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { template { segments { type } } } }`;
     const { data } = (await ask(gateway, alice, query)).body;
     expect(data.activateTemplate.template.segments).not.toHaveLength(0);
+  });
+
+  it('is not sent again with a token that was revoked while it waited', async () => {
+    const { gateway, service, database } = await open({ settings: { ...settings, UPSTREAM_TOKEN: alice } });
+    await expect.poll(() => database.client.mirroredAccount.count()).toBe(1);
+    const { id, token } = await createToken(database.pool, 'alice', 'own');
+    await arrive(gateway, token);
+    const sent: string[] = [];
+    service.misbehave({
+      async after(reply, { method }) {
+        if (method !== 'POST') return reply;
+        sent.push(method);
+        await revokeToken(database.client, id);
+        await expect.poll(async () => (await ask(gateway, token, '{ viewer { id } }')).status).toBe(401);
+        return { status: 503, body: { ok: false, error: 'busy' } };
+      },
+    });
+    const [template = 0] = service.account(1).ownTemplates;
+    expect((await activate(gateway, template, token)).errors).toMatchObject([
+      { extensions: { code: 'UNAUTHENTICATED' } },
+    ]);
+    expect(sent).toHaveLength(1);
   });
 
   it('with a token that was moved to another account adds nothing of that account', async () => {

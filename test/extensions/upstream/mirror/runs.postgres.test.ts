@@ -323,7 +323,8 @@ it('lists count as read when their run began, however long the database takes to
   const transaction: Transaction = (write) =>
     vi.advanceTimersByTimeAsync(5_000).then(() => inTransaction(database.pool, write));
   await storeRead(transaction, 1, { began: performance.now(), mark: undefined });
-  expect((await createFreshnessStore(database.pool, 1).read()).age).toBeGreaterThanOrEqual(5_000);
+  // The clocks of both processes round.
+  expect((await createFreshnessStore(database.pool, 1).read()).age).toBeGreaterThan(4_990);
 });
 
 it('a write has another mark than the one before, whatever the clock says', async () => {

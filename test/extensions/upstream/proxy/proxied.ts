@@ -20,6 +20,7 @@ const accountIds = new Map([
   ['second of alice', 1],
   ['own of alice', 1],
   ['own reader of alice', 1],
+  ['own narrowed of alice', 1],
   ['bob', 2],
 ]);
 
@@ -99,7 +100,8 @@ export async function openProxied(options: ProxiedOptions = {}) {
       scope: token.includes('reader') ? 'read' : 'activate',
     } as const;
     tokensOf.set(viewer, token);
-    send(exchange, await proxy(exchange, viewer, () => viewer));
+    const now = token.includes('narrowed') ? ({ ...viewer, scope: 'read' } as const) : viewer;
+    send(exchange, await proxy(exchange, viewer, () => now));
   });
   const proxied = {
     /** The address of the gateway. */

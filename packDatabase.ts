@@ -6,9 +6,9 @@
 import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openDatabase } from '../database/database.ts';
-import { engineFolder } from '../database/embedded/folder.ts';
-import { newDatabaseFile, pack } from '../database/embedded/newDatabase.ts';
+import { openDatabase } from './src/database/database.ts';
+import { engineFolder } from './src/database/embedded/folder.ts';
+import { newDatabaseFile, pack } from './src/database/embedded/newDatabase.ts';
 
 const file = await newDatabaseFile();
 if (!existsSync(file)) await packTo(file);

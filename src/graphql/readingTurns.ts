@@ -1,0 +1,35 @@
+/**
+ * Turns for reading documents: to parse and validate one takes tens of milliseconds at worst, in which nothing else runs. The documents
+ * of a user are read one after the other, each followed by a rest as long, so they delay no other user for long.
+ */
+
+import type { Recheck, Viewer } from '../auth/viewer.ts';
+import { isRecord } from '../http/json.ts';
+import { createUserQueue } from '../http/keyedQueue.ts';
+import type { RequestContext } from './context.ts';
+import type { Documents } from './documents.ts';
+import type { PersistedOperations } from './persisted.ts';
+
+/**
+ * Does work that begins by reading the document of a request: at once if the document is cached, or else when it is the user's turn.
+ * The viewer is null for an anonymous client, or if the token has ended meanwhile.
+ */
+export type ReadInTurn = <Result>(
+  params: unknown,
+  received: Pick<RequestContext, 'exchange' | 'viewer'>,
+  work: (viewer: Viewer | null) => Result,
+) => Result | Promise<Result>;
+
+export function createReadInTurn(
+  documents: Documents,
+  persisted: Pick<PersistedOperations, 'find'>,
+  recheck: Recheck,
+): ReadInTurn {
+  const inTurn = createUserQueue();
+  return (params, { exchange, viewer }, work) => {
+    const text = viewer && isRecord(params) ? persisted.find(params, viewer) : undefined;
+    if (!viewer || typeof text !== 'string' || documents.has(text)) return work(viewer);
+    // For a client that has left, nothing is read.
+    return inTurn(viewer.id, async () => work(exchange.isOver ? null : await recheck(exchange, viewer)));
+  };
+}
