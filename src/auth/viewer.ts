@@ -116,12 +116,12 @@ export function createViewers(
 
     /** What the token of a viewer is now; null if it is revoked. Without a change since it was found, that is known at once. */
     recheck(viewer: Viewer): Presented | null | Promise<Presented | null> {
-      if (!known.isCurrent(viewer)) return findAgain(viewer).then((found) => viewerAgain(viewer, found));
-      return hasExpired(viewer) ? 'expired' : viewer;
+      if (known.isCurrent(viewer)) return unlessExpired(viewer);
+      return findAgain(viewer).then((found) => found && unlessExpired(found));
     },
 
-    /** Until when the token of a viewer is valid, in milliseconds since the epoch: infinite without an end, 0 if it is revoked. */
-    validUntil: async (viewer: Viewer): Promise<number> => (await findAgain(viewer))?.validUntil ?? 0,
+    /** Looks up what the token of a viewer is now, even if it has expired; null if it is revoked. */
+    findAgain,
 
     /** Must be called when this process has changed tokens of a user. */
     forget: known.forget,
@@ -129,25 +129,22 @@ export function createViewers(
 }
 
 function createLookUpAgain(sql: Sql, forget: (userId: number) => void) {
-  return async ({ id, digest }: Viewer): Promise<FoundToken | undefined> => {
-    if (digest === undefined) return undefined;
+  return async ({ id, digest, isOnLoopback }: Viewer): Promise<Viewer | null> => {
+    if (digest === undefined) return null;
     const found = (await findTokens(sql, [digest])).get(digest);
-    if (found?.userId === id) return found;
+    if (found?.userId === id) {
+      const viewer = viewerOf(found);
+      return (isOnLoopback && viewer.onLoopback) || viewer;
+    }
     // Not left to the change feed: from here on this process must not accept the token.
     forget(id);
-    return undefined;
+    return null;
   };
 }
 
-/** What a viewer is after another look-up of its token. */
-function viewerAgain({ isOnLoopback }: Viewer, found: FoundToken | undefined): Presented | null {
-  if (!found) return null;
-  const viewer = viewerOf(found);
-  if (hasExpired(viewer)) return 'expired';
-  return (isOnLoopback && viewer.onLoopback) || viewer;
-}
-
-const hasExpired = ({ expiresAt = Number.POSITIVE_INFINITY }: Viewer, now = Date.now()) => expiresAt <= now;
+export const hasExpired = ({ expiresAt = Number.POSITIVE_INFINITY }: Viewer, now = Date.now()) =>
+  expiresAt <= now;
+const unlessExpired = (viewer: Viewer): Presented => (hasExpired(viewer) ? 'expired' : viewer);
 
 function viewerOf({ id, userId, scope, digest, validUntil }: FoundToken): Known['viewer'] {
   const viewer = { id: userId, tokenId: id, scope: remoteScope(scope), digest, expiresAt: validUntil };

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
 import type { TokenProblem } from '../errors.ts';
-import type { Viewer, Viewers } from './viewer.ts';
+import { hasExpired, type Viewer, type Viewers } from './viewer.ts';
 
 /** The callbacks of a subscription. */
 export interface ViewerObserver {
@@ -17,7 +17,7 @@ export type WatchViewer = ReturnType<typeof createWatchViewer>;
 
 interface WatchViewerOptions {
   readonly feed: ChangeFeed;
-  readonly viewers: Pick<Viewers, 'validUntil'>;
+  readonly viewers: Pick<Viewers, 'findAgain'>;
   /** Interval in seconds at which the token is looked up even if the feed reports nothing. */
   readonly maxAge: number;
   /** Delay in milliseconds before a retry after the database, or an execution, has failed. */
@@ -33,7 +33,6 @@ export function createWatchViewer({ feed, viewers, maxAge, retryDelay = 2_000 }:
     const stopped = new AbortController();
     const { signal } = stopped;
 
-    let validUntil = viewer.expiresAt ?? Number.POSITIVE_INFINITY;
     let expiry: NodeJS.Timeout | undefined;
 
     function end(problem: TokenProblem): void {
@@ -44,23 +43,21 @@ export function createWatchViewer({ feed, viewers, maxAge, retryDelay = 2_000 }:
 
     /** Ends the watch of an expired token, and returns whether it has ended. */
     function endIfExpired(): boolean {
-      if (validUntil <= Date.now()) end('expired');
+      if (hasExpired(token.viewer)) end('expired');
       return signal.aborted;
     }
 
     function awaitExpiry(): void {
       clearTimeout(expiry);
-      if (validUntil === Number.POSITIVE_INFINITY || endIfExpired()) return;
-      expiry = setTimeout(awaitExpiry, Math.min(validUntil - Date.now(), longestTrust));
+      const { expiresAt = Number.POSITIVE_INFINITY } = token.viewer;
+      if (expiresAt === Number.POSITIVE_INFINITY || endIfExpired()) return;
+      expiry = setTimeout(awaitExpiry, Math.min(expiresAt - Date.now(), longestTrust));
     }
 
-    const token = createTokenCheck({
+    const token = createTokenCheck(viewer, {
       retryDelay,
       signal,
-      async lookUp() {
-        validUntil = await viewers.validUntil(viewer);
-        return validUntil > 0;
-      },
+      lookUp: viewers.findAgain,
       onValid() {
         awaitExpiry();
         if (!signal.aborted) changed();
@@ -86,11 +83,13 @@ export function createWatchViewer({ feed, viewers, maxAge, retryDelay = 2_000 }:
     // The token may have been revoked since the request was authenticated.
     if (viewer.ended?.aborted) queueMicrotask(() => end('invalid'));
     else token.doubt();
-    if (validUntil !== Number.POSITIVE_INFINITY) queueMicrotask(awaitExpiry);
+    queueMicrotask(awaitExpiry);
     return {
+      /** The viewer as the token was last found: it may have been narrowed, or its secret replaced. */
+      viewerNow: () => token.viewer,
       /** Whether the token is known to be valid: no result may be delivered otherwise. `changed` is called once it is again. */
       get isTrusted() {
-        return token.isTrusted && Date.now() < validUntil;
+        return token.isTrusted && !hasExpired(token.viewer);
       },
       /** Must be called after each execution. A failed one is retried, although nothing has changed. */
       noteResult(hasFailed: boolean): void {
@@ -104,8 +103,8 @@ export function createWatchViewer({ feed, viewers, maxAge, retryDelay = 2_000 }:
 }
 
 interface TokenCheckOptions {
-  /** Looks the token up, and returns whether it is valid. */
-  lookUp(): Promise<boolean>;
+  /** Looks the token up. @returns what it is now, null if it is revoked. */
+  lookUp(viewer: Viewer): Promise<Viewer | null>;
   readonly retryDelay: number;
   /** Aborted when the subscription ends. */
   readonly signal: AbortSignal;
@@ -115,7 +114,11 @@ interface TokenCheckOptions {
 }
 
 /** Looks up a token each time it may have been revoked. Retries while the database fails. */
-function createTokenCheck({ lookUp, retryDelay, signal, onValid, onRevoked }: TokenCheckOptions) {
+function createTokenCheck(
+  given: Viewer,
+  { lookUp, retryDelay, signal, onValid, onRevoked }: TokenCheckOptions,
+) {
+  let viewer = given;
   let mayBeRevoked = false;
   let isChecking = false;
 
@@ -123,8 +126,9 @@ function createTokenCheck({ lookUp, retryDelay, signal, onValid, onRevoked }: To
     isChecking = true;
     while (mayBeRevoked) {
       mayBeRevoked = false;
-      const found = await lookUp().catch(() => undefined);
-      if (found === false) return onRevoked();
+      const found = await lookUp(viewer).catch(() => undefined);
+      if (found === null) return onRevoked();
+      viewer = found ?? viewer;
       if (found) continue;
       mayBeRevoked = true;
       await sleep(retryDelay, undefined, { signal });
@@ -134,6 +138,9 @@ function createTokenCheck({ lookUp, retryDelay, signal, onValid, onRevoked }: To
   }
 
   return {
+    get viewer() {
+      return viewer;
+    },
     get isTrusted() {
       return !mayBeRevoked && !isChecking;
     },

@@ -7,6 +7,7 @@ import { allows, type Scope } from '../auth/scopes.ts';
 import { findToken, lockViewer } from '../auth/tokens.ts';
 import {
   createViewers,
+  hasExpired,
   mayBeToken,
   type Presented,
   type Recheck,
@@ -300,9 +301,9 @@ const unguarded: RunInTurn = (statement) => statement();
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
 function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outages) {
   const { config, database, feed, turns, responseCache, hooks, demoToken } = options;
-  const { validUntil, isValid, recheck, guard } = createTokenChecks(viewers, hooks);
+  const { findAgain, isValid, recheck, guard } = createTokenChecks(viewers, hooks);
   const maxAge = Math.min(cacheMaxAge, hooks.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
-  const watchViewer = createWatchViewer({ feed, viewers: { validUntil }, maxAge });
+  const watchViewer = createWatchViewer({ feed, viewers: { findAgain }, maxAge });
   const shownToken = createDemoTokenFor(demoToken, config);
   const demoTokenFor =
     demoToken === undefined
@@ -392,15 +393,18 @@ function createContexts(
 
 /** Checks again tokens that were valid when their requests arrived. */
 function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'tokens'>) {
-  async function validUntil(viewer: Viewer): Promise<number> {
-    if (viewer.tokenId !== undefined) return viewers.validUntil(viewer);
-    return (await tokens?.recheck(viewer)) ? Number.POSITIVE_INFINITY : 0;
+  async function findAgain(viewer: Viewer): Promise<Viewer | null> {
+    if (viewer.tokenId !== undefined) return viewers.findAgain(viewer);
+    return (await tokens?.recheck(viewer)) ? viewer : null;
   }
-  const isValid = async (viewer: Viewer) => (await validUntil(viewer)) > Date.now();
+  const isValid = async (viewer: Viewer) => {
+    const found = await findAgain(viewer);
+    return found !== null && !hasExpired(found);
+  };
   const recheck: Recheck = (exchange, viewer) => {
     if (viewer.tokenId === undefined) {
       if (tokens?.known(exchange.request.headers.authorization) === viewer) return viewer;
-      return isValid(viewer).then((isStill) => (isStill ? viewer : null));
+      return findAgain(viewer);
     }
     const noted = (found: Presented | null) => {
       exchange.hasExpiredToken = found === 'expired';
@@ -421,5 +425,5 @@ function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'toke
       return statement();
     };
   }
-  return { validUntil, isValid, recheck, guard };
+  return { findAgain, isValid, recheck, guard };
 }

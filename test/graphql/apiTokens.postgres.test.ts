@@ -26,6 +26,7 @@ async function open(): Promise<Account & { manager: string; managerId: number }>
 const ask = (token: string, query: string, variables = {}, headers = {}) =>
   graphqlOnce(gateway, token, query, variables, headers);
 const seen = '{ viewer { apiTokens { name scopes isCurrent } currentToken { name } } }';
+const known = '{ viewer { currentToken { expiresAt } apiTokens { name scopes } } }';
 const create = `mutation ($name: String!, $scopes: [TokenScope!]! = [READ], $expiresAt: DateTime) {
   createApiToken(name: $name, scopes: $scopes, expiresAt: $expiresAt) {
     secret token { id databaseId name scopes isCurrent expiresAt lastUsedAt } viewer { apiTokens { name } }
@@ -316,6 +317,21 @@ it('a live query of tokens delivers a new one, and to each token what that one m
   await ask(manager, create, { name: 'new' });
   expect((await all.next()).viewer.apiTokens).toHaveLength(3);
   for (const each of live) each.leave();
+});
+
+it('a live query shows what its token has become: when a secret that was replaced ends, and itself alone once it may manage none', async () => {
+  const { manager, managerId } = await open();
+  const { pool } = gateway.database;
+  const live = await subscribe(gateway, manager, `subscription ${known}`);
+  expect((await live.next()).viewer).toMatchObject({
+    currentToken: { expiresAt: null },
+    apiTokens: [{}, {}],
+  });
+  await rotateToken(pool, managerId, 3_600_000);
+  expect((await live.next()).viewer).toMatchObject({ currentToken: { expiresAt: expect.any(String) } });
+  await pool.query(`UPDATE "ApiToken" SET scope = 'read' WHERE id = $1`, [managerId]);
+  expect((await live.next()).viewer.apiTokens).toEqual([{ name: 'manager', scopes: ['READ'] }]);
+  live.leave();
 });
 
 it('a token that expires creates none that lasts longer, and neither does a secret that was replaced', async () => {

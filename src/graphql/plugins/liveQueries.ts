@@ -96,10 +96,10 @@ function createRunners(
   // The subscriptions of a user delay no other user.
   const inTurn = createUserQueue();
 
-  async function execute(context: GatewayContext) {
+  async function execute(context: GatewayContext, viewer: Viewer) {
     const { params, progress } = context;
     // It has new loaders, which have not cached the data of earlier executions.
-    const fresh = { ...context, ...createContext(context.viewer) };
+    const fresh = { ...context, ...createContext(viewer) };
     const { schema, contextFactory, execute } = getEnveloped(fresh);
     const { document, variables } = progress;
     const result: ExecutionResult = await execute({
@@ -114,17 +114,17 @@ function createRunners(
   }
 
   return (context: GatewayContext) => {
-    const { viewer, params, progress } = context;
+    const { params, progress } = context;
     const { operation } = progress;
     const key = operation?.readsTokens(params.variables)
       ? undefined
       : exactText([params.query, params.operationName, params.variables]);
-    const compute = () =>
-      inTurn(viewer.id, async () => {
-        const result = await execute(context);
-        return { response: responseOf(result, jsonType), isCacheable: !result.errors };
-      });
-    return async () => {
+    return async (viewer: Viewer) => {
+      const compute = () =>
+        inTurn(viewer.id, async () => {
+          const result = await execute(context, viewer);
+          return { response: responseOf(result, jsonType), isCacheable: !result.errors };
+        });
       if (key === undefined) return (await compute()).response;
       return (await cache.get(viewer.id, `live ${key}`)) ?? cache.compute(viewer.id, `live ${key}`, compute);
     };
@@ -132,8 +132,8 @@ function createRunners(
 }
 
 interface FollowOptions {
-  /** Returns the current result. */
-  run(): Promise<Pick<HttpResponse, 'body' | 'errorCode'>>;
+  /** Returns the current result for the viewer as the token is now. */
+  run(viewer: Viewer): Promise<Pick<HttpResponse, 'body' | 'errorCode'>>;
   watch(observer: ViewerObserver): ReturnType<WatchViewer>;
   /** Why the results have ended with a token that has not expired. Never rejects. */
   reason(): Promise<Ending>;
@@ -192,9 +192,10 @@ export function followChanges(options: FollowOptions): FollowedResults {
   /** The current result; undefined if the client may not have it, or has had it. */
   async function runOnce(): Promise<string | undefined> {
     isDue = false;
-    const { body, errorCode } = await run();
-    // While the token is checked, no result is delivered. When it is found valid, `changed` is called.
-    if (isOver || !watch.isTrusted) return undefined;
+    const viewer = watch.viewerNow();
+    const { body, errorCode } = await run(viewer);
+    // While the token is checked, no result is delivered, and none for what it was before. When it is found valid, `changed` is called.
+    if (isOver || !watch.isTrusted || viewer !== watch.viewerNow()) return undefined;
     const text = body.toString();
     const codes = errorCode === undefined ? [] : codesIn(text);
     watch.noteResult(codes.includes('INTERNAL_SERVER_ERROR') || codes.includes('SERVICE_UNAVAILABLE'));

@@ -38,7 +38,7 @@ function open() {
     watch: (observer) =>
       createWatchViewer({
         feed: fake.feed,
-        viewers: { validUntil: async () => ((await state.isValid()) ? Number.POSITIVE_INFINITY : 0) },
+        viewers: { findAgain: async (viewer) => ((await state.isValid()) ? viewer : null) },
         maxAge: 300,
         retryDelay: 1,
       })(alice, observer),
@@ -188,7 +188,7 @@ const maxAge = 300;
 
 function watch(isValid = async () => true, viewer: Viewer = alice) {
   const fake = createFakeFeed();
-  const viewers = { validUntil: async () => ((await isValid()) ? Number.POSITIVE_INFINITY : 0) };
+  const viewers = { findAgain: async (given: Viewer) => ((await isValid()) ? given : null) };
   const reports: ('changed' | 'ended')[] = [];
   const waiting: (() => void)[] = [];
   const tell = (what: 'changed' | 'ended') => () => {
@@ -377,7 +377,7 @@ describe('watching a viewer', () => {
       const expiresAt = Date.now() + 26 * days;
       const reports: string[] = [];
       const { feed, followers } = createFakeFeed();
-      const viewers = { validUntil: async () => expiresAt };
+      const viewers = { findAgain: async (viewer: Viewer) => ({ ...viewer, expiresAt }) };
       const following = createWatchViewer({ feed, viewers, maxAge: 2e6 })(
         { ...alice, expiresAt },
         { changed: () => {}, ended: (problem) => reports.push(problem) },
