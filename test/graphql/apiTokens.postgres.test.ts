@@ -173,8 +173,8 @@ describe('a token', () => {
   });
 
   it.each([
-    ['reads and activates nothing once it is revoked', '"revokedAt" = now()', [401, 401, 401]],
-    ['activates nothing once it is narrowed', `scope = 'read'`, [200, 403, 200]],
+    ['reads and activates nothing once it is revoked', '"revokedAt" = now()', [401, 401, 401, 401]],
+    ['activates nothing and sees no other token once it is narrowed', `scope = 'read'`, [200, 403, 200, 403]],
   ])('%s, although its request waited for a turn', async (_, change, statuses) => {
     const { database } = gateway;
     const beside = await openTestGateway(await openBeside(database));
@@ -191,7 +191,8 @@ describe('a token', () => {
     const activate = `mutation { activateTemplate(template: { databaseId: ${dttTemplates[1]} }) { viewer { id } } }`;
     // All turns are taken, and others wait for them already.
     await expect.poll(async () => (await lockWaits()).rowCount).toBe(turns);
-    const late = [holding, activate, '{ viewer { id } dttDevices { totalCount } }'].map((each) =>
+    const devices = '{ viewer { id } dttDevices { totalCount } }';
+    const late = [holding, activate, devices, '{ viewer { apiTokens { name } } }'].map((each) =>
       graphqlOnce(beside, manager, each),
     );
     await sleep(100);
