@@ -373,15 +373,15 @@ function createContexts(
     const runClient: RunInTurn = other
       ? (operation) => watch(() => other.onPrimary(() => runSeeing(operation)))
       : runSeeing;
-    const changeTokens: Context['changeTokens'] = async (change) => {
+    const changeTokens: Context['changeTokens'] = async (change, endsOwn) => {
       try {
         const changed = await runClient(() =>
           clients.transact(viewer, async (prisma, connection) =>
             change(prisma, connection, await lockViewer(connection, viewer)),
           ),
         );
-        // The payload may be that of the end of this token.
-        guarded = seeing = unguarded;
+        // The payload is that of the end of this token.
+        if (endsOwn) guarded = seeing = unguarded;
         return changed;
       } finally {
         viewers.forget(viewer.id);
