@@ -46,7 +46,7 @@ interface SilentTrigger {
   readonly table: string;
   readonly trigger: string;
   /** Missing, as after a table was created again; disabled; or enabled only for some sessions, as after a restore. */
-  readonly state: 'missing' | 'disabled' | 'sometimes';
+  readonly state: 'is missing' | 'is disabled' | 'fires in some sessions only';
   /** Whether it announces changes, or keeps a rule that no constraint can express. */
   readonly does: 'announce' | 'keep';
 }
@@ -55,7 +55,7 @@ interface SilentTrigger {
 export async function findSilentTriggers(client: pg.ClientBase): Promise<SilentTrigger[]> {
   // Tables whose rows other users can begin to see also have `await_writers`.
   const { rows } = await client.query<SilentTrigger>(
-    `SELECT name AS table, event AS trigger, CASE WHEN tgname IS NULL THEN 'missing' WHEN tgenabled = 'D' THEN 'disabled' ELSE 'sometimes' END AS state, does
+    `SELECT name AS table, event AS trigger, CASE WHEN tgname IS NULL THEN 'is missing' WHEN tgenabled = 'D' THEN 'is disabled' ELSE 'fires in some sessions only' END AS state, does
      FROM (
        SELECT name, event, 'announce' AS does
        FROM unnest($1::text[]) AS name

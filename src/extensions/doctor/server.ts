@@ -133,19 +133,13 @@ async function checkMigrations({ client, direct }: ConnectedServer): Promise<Fou
   );
 }
 
-const stateTexts = {
-  missing: 'is missing',
-  disabled: 'is disabled',
-  sometimes: 'fires in some sessions only',
-} as const;
-
 async function checkTriggers({ client }: ConnectedServer): Promise<Found> {
   if ((await readProgress(client)).pending.length > 0) return undefined;
   const silent = await findSilentTriggers(client);
   if (silent.length === 0) return 'every change is announced';
-  const states = silent.map(({ table, trigger, state }) => `${table}.${trigger} ${stateTexts[state]}`);
+  const states = silent.map(({ table, trigger, state }) => `${table}.${trigger} ${state}`);
   const advice = silent.map(({ table, trigger, state, does }) =>
-    state === 'missing'
+    state === 'is missing'
       ? `create ${trigger} on "${table}" as the newest migration that names it does;`
       : `ALTER TABLE "${table}" ENABLE ${does === 'announce' ? 'ALWAYS ' : ''}TRIGGER ${trigger};`,
   );

@@ -60,8 +60,10 @@ export function createMcp(options: McpOptions) {
 
   return async (exchange: Exchange, sender: Viewer | null): Promise<HttpResponse> => {
     if (!sender) return unauthorizedFailure(exchange);
-    if (exchange.request.method !== 'POST')
-      return rejected(messages.methodNotAllowed, { status: 405, headers: { Allow: 'POST' } });
+    if (exchange.request.method !== 'POST') {
+      const { headers, ...others } = rejected(messages.methodNotAllowed);
+      return { ...others, status: 405, headers: { ...headers, Allow: 'POST' } };
+    }
     const read = await readMessage(exchange, config.MAX_BODY_KB);
     if (isResponse(read)) return read;
     const { message } = read;
@@ -201,22 +203,15 @@ async function readMessage(
   const body = await readText(exchange, maxKilobytes);
   if (!Buffer.isBuffer(body)) return body;
   const message = parseJson(body.toString());
-  if (message === undefined) return rejected('The body is not JSON', { rpcCode: notJson });
-  if (!isMessage(message)) return rejected(notOneRequest, { rpcCode: invalidRequest });
-  if (isTooLarge(message)) return rejected(tooManyValues, { rpcCode: invalidRequest });
+  if (message === undefined) return rejected('The body is not JSON', notJson);
+  if (!isMessage(message)) return rejected(notOneRequest, invalidRequest);
+  if (isTooLarge(message)) return rejected(tooManyValues, invalidRequest);
   if (message.method === 'subscriptions/listen') return rejected('This server sends no notifications');
   return { message };
 }
 
-interface Rejection {
-  /** The HTTP status, by default 400. */
-  readonly status?: number;
-  readonly rpcCode?: number;
-  readonly headers?: Record<string, string>;
-}
-
-const rejected = (message: string, { status = 400, rpcCode, headers }: Rejection = {}): HttpResponse => ({
-  ...jsonResponse(status, JSON.stringify(errorBody(message, rpcCode)), headers),
+const rejected = (message: string, rpcCode?: number): HttpResponse => ({
+  ...jsonResponse(400, JSON.stringify(errorBody(message, rpcCode))),
   errorCode: 'BAD_USER_INPUT',
 });
 

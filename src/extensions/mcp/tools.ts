@@ -122,6 +122,7 @@ function toolOf(route: Route): Tool {
     : {};
   const { data: output } = describeSelection(route, components, true);
   const hasId = route.path.endsWith('/{id}');
+  const fails = route.missing === undefined ? '' : ` Fails with "${route.missing}" if there is none.`;
   const inputs = [
     ...(hasId ? [idParameter] : []),
     ...(route.isList ? [parameters.Limit, parameters.Offset] : []),
@@ -129,7 +130,7 @@ function toolOf(route: Route): Tool {
   const inputSchema = objectSchema(Object.fromEntries(inputs), { required: hasId ? ['id'] : [] });
   return {
     name: route.name,
-    description: descriptionOf(route),
+    description: `${route.summary} ${route.description}${fails}`,
     inputSchema,
     outputSchema: objectSchema({ data: output }, { parts: components }),
     annotations: route.isMutation ? writes : reads,
@@ -149,11 +150,6 @@ function toolOf(route: Route): Tool {
         : { content: undefined, error: String(error) };
     },
   };
-}
-
-function descriptionOf({ summary, description, missing }: Route): string {
-  const fails = missing === undefined ? '' : ` Fails with "${missing}" if there is none.`;
-  return `${summary} ${description}${fails}`;
 }
 
 /**
@@ -264,10 +260,8 @@ function resultOf({ body }: HttpResponse): Result {
   return { content: data == null ? undefined : { data }, error };
 }
 
-type Parts = Record<string, SchemaObject>;
-
 function schemaOfVariables(operation: OperationDefinitionNode): ObjectSchema {
-  const parts: Parts = {};
+  const parts: Record<string, SchemaObject> = {};
   const properties: Record<string, object> = {};
   const required: string[] = [];
   for (const { variable, type: node, defaultValue, description } of operation.variableDefinitions ?? []) {
@@ -287,7 +281,7 @@ function schemaOfVariables(operation: OperationDefinitionNode): ObjectSchema {
 }
 
 /** The schema allows no null: a value that is not required can be left out. */
-function schemaOf(type: GraphQLInputType, parts: Parts): Schema {
+function schemaOf(type: GraphQLInputType, parts: Record<string, SchemaObject>): Schema {
   if (isNonNullType(type)) return schemaOf(type.ofType, parts);
   if (isListType(type)) return { type: 'array', items: schemaOf(type.ofType, parts) };
   const named = getNamedType(type);

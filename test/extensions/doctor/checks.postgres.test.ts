@@ -265,11 +265,11 @@ it.each([
 );
 
 it.each([
-  ['disabled', 'DISABLE TRIGGER USER'],
+  ['is disabled', 'DISABLE TRIGGER USER'],
   // The state of a new trigger, which sessions that replicate skip.
-  ['sometimes', 'ENABLE TRIGGER USER'],
-  ['missing', undefined],
-])('finds each trigger that announces changes and is %s (%s)', async (state, change) => {
+  ['fires in some sessions only', 'ENABLE TRIGGER USER'],
+  ['is missing', undefined],
+])('finds each trigger that announces changes and %s (%s)', async (state, change) => {
   const client = await database.pool.connect();
   try {
     expect(await findSilentTriggers(client)).toEqual([]);

@@ -68,18 +68,14 @@ export function createActivation(options: ActivationOptions): AccountElsewhere['
     try {
       // The count is of this activation only: nothing else uses the client.
       const before = upstream.requestCount();
-      const response = await upstream
-        .post(`/dtt/templates/${templateId}`, { isActive: true })
-        .catch(async (error: unknown) => {
-          // An attempt may have come before the one that the guard has refused.
-          if (!(error instanceof UpstreamError) || error.mayHaveActed) await onActivated(viewer);
-          throw error;
-        });
+      const response = await upstream.post(`/dtt/templates/${templateId}`, { isActive: true });
       const { scheduleTypeChanged } = activated.parse(response);
       const isRepeated = upstream.requestCount() - before > 1;
       // The response is that of the last attempt, but an earlier attempt may have changed the type.
       return scheduleTypeChanged === false && isRepeated ? null : scheduleTypeChanged;
     } catch (error) {
+      // An attempt may have come before the one that the guard has refused.
+      if (!(error instanceof UpstreamError) || error.mayHaveActed) await onActivated(viewer);
       if (isMissing(error)) throw notOwned();
       if (error instanceof UpstreamBusy) {
         const { retryAfter } = error;
@@ -87,11 +83,8 @@ export function createActivation(options: ActivationOptions): AccountElsewhere['
       }
       if (!(error instanceof UpstreamError)) throw error;
       logger.warn(error.failure, 'activation failed');
-      const away = error instanceof Unavailable;
-      throw clientError(
-        'BAD_GATEWAY',
-        away ? upstreamMessages.upstreamAway : upstreamMessages.upstreamUnusable,
-      );
+      const { upstreamAway, upstreamUnusable } = upstreamMessages;
+      throw clientError('BAD_GATEWAY', error instanceof Unavailable ? upstreamAway : upstreamUnusable);
     }
   }
 }

@@ -21,7 +21,7 @@ import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.
 import { addWriteCounts } from './report.ts';
 import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row } from './rows.ts';
 import type { Run } from './run.ts';
-import { isAboutData, removeRecords, writeRecords } from './writer.ts';
+import { removeRecords, writeRecords } from './writer.ts';
 
 interface PullOptions {
   /** How many records there may be in the end. */
@@ -89,14 +89,8 @@ async function findNews(
     if (full) await transaction((client) => notePending(client, kind, idsOf(records.filter(isSame))));
     return records.filter((record) => !isSame(record));
   }
-  try {
-    const differing = await findDiffering(pool, kind, records);
-    return records.filter(({ row }) => differing.has(row.id));
-  } catch (error) {
-    // Writing them one by one finds the value that the database rejects.
-    if (isAboutData(error)) return records;
-    throw error;
-  }
+  const differing = await findDiffering(pool, kind, records);
+  return records.filter(({ row }) => differing.has(row.id));
 }
 
 async function write(

@@ -65,7 +65,7 @@ export async function writeRecords(transaction: Transaction, options: WriteOptio
 }
 
 /** Whether the database rejected a value: the classes 21, 22 and 23 (PostgreSQL, "Error Codes"). */
-export function isAboutData(error: unknown): error is pg.DatabaseError {
+function isAboutData(error: unknown): error is pg.DatabaseError {
   return error instanceof pg.DatabaseError && /^2[123]/.test(error.code ?? '');
 }
 
