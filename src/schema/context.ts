@@ -70,6 +70,7 @@ export interface OperationHooks {
  * of them up again.
  * @param run also gets the connection, for SQL that Prisma cannot express, and until when the viewer's own token is valid, in
  * milliseconds since the epoch.
+ * @param endsOwn whether it ends the viewer's own, whose payload is then read all the same.
  */
 type ChangeTokens = <Result>(
   run: (
@@ -77,6 +78,7 @@ type ChangeTokens = <Result>(
     connection: pg.PoolClient,
     validUntil: number,
   ) => Promise<Result>,
+  endsOwn?: boolean,
 ) => Promise<Result>;
 
 /** What an operation has of Prisma's client. */

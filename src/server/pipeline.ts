@@ -360,25 +360,28 @@ function createContexts(
   return (runnerFor: (userId: number) => RunInTurn, reading?: RunInTurn) => (viewer: Viewer) => {
     const inTurn = runnerFor(viewer.id);
     let guarded = reading ?? guard(viewer, 'read');
+    // What is seen of tokens depends on the scope that the request came with.
+    let seeing = reading ?? guard(viewer, viewer.scope);
     // A statement may have waited for its turn.
     const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
+    const runSeeing: RunInTurn = (operation) => watch(() => inTurn(() => seeing(operation)));
     const writing = guard(viewer, 'activate');
     const other = hooks.sqlFor?.(viewer, (statement, isWrite) => (isWrite ? writing : guarded)(statement));
     const sql = other
       ? withRunner(other, watch)
       : withRunner(database.sql, run, (statement) => watch(() => inTurn(() => writing(statement))));
     const runClient: RunInTurn = other
-      ? (operation) => watch(() => other.onPrimary(() => run(operation)))
-      : run;
-    const changeTokens: Context['changeTokens'] = async (change) => {
+      ? (operation) => watch(() => other.onPrimary(() => runSeeing(operation)))
+      : runSeeing;
+    const changeTokens: Context['changeTokens'] = async (change, endsOwn) => {
       try {
         const changed = await runClient(() =>
           clients.transact(viewer, async (prisma, connection) =>
             change(prisma, connection, await lockViewer(connection, viewer)),
           ),
         );
-        // The payload may be that of the end of this token.
-        guarded = unguarded;
+        // The payload is that of the end of this token.
+        if (endsOwn) guarded = seeing = unguarded;
         return changed;
       } finally {
         viewers.forget(viewer.id);

@@ -173,8 +173,8 @@ describe('a token', () => {
   });
 
   it.each([
-    ['reads and activates nothing once it is revoked', '"revokedAt" = now()', [401, 401, 401]],
-    ['activates nothing once it is narrowed', `scope = 'read'`, [200, 403, 200]],
+    ['reads and activates nothing once it is revoked', '"revokedAt" = now()', [401, 401, 401, 401]],
+    ['activates nothing and sees no other token once it is narrowed', `scope = 'read'`, [200, 403, 200, 403]],
   ])('%s, although its request waited for a turn', async (_, change, statuses) => {
     const { database } = gateway;
     const beside = await openTestGateway(await openBeside(database));
@@ -191,7 +191,8 @@ describe('a token', () => {
     const activate = `mutation { activateTemplate(template: { databaseId: ${dttTemplates[1]} }) { viewer { id } } }`;
     // All turns are taken, and others wait for them already.
     await expect.poll(async () => (await lockWaits()).rowCount).toBe(turns);
-    const late = [holding, activate, '{ viewer { id } dttDevices { totalCount } }'].map((each) =>
+    const devices = '{ viewer { id } dttDevices { totalCount } }';
+    const late = [holding, activate, devices, '{ viewer { apiTokens { name } } }'].map((each) =>
       graphqlOnce(beside, manager, each),
     );
     await sleep(100);
@@ -203,6 +204,47 @@ describe('a token', () => {
     expect((await Promise.all(late)).map(({ status }) => status)).toEqual(statuses);
     const { activeTemplateId } = await database.client.user.findUniqueOrThrow({ where: { id: userId } });
     expect(activeTemplateId).not.toBe(dttTemplates[1]);
+    await beside.close();
+  });
+
+  it('gets nothing in the payload of its change once it is revoked, although the payload waited for a turn', async () => {
+    const { database } = gateway;
+    const beside = await openTestGateway(await openBeside(database));
+    const [account, other, third] = await Promise.all([open(), open(), open()]);
+    for (const { token } of [other, third]) await graphqlOnce(beside, token, '{ viewer { username } }');
+    const hold = async (table: string) => {
+      const holder = await database.pool.connect();
+      await holder.query(`BEGIN; LOCK TABLE "${table}"`);
+      return async () => {
+        await holder.query('ROLLBACK');
+        holder.release();
+      };
+    };
+    const releases = [await hold('DttSession'), await hold('DttDevice')];
+    const turns = database.pool.options.max;
+    const fill = (token: string, list: string) =>
+      Array.from({ length: turns }, (_, index) =>
+        graphqlOnce(beside, token, `{ ${list}(first: ${index + 1}) { totalCount } }`),
+      );
+    const waiting = () => expect.poll(async () => (await lockWaits()).rowCount).toBe(turns);
+    const others = fill(other.token, 'dttSessions');
+    await waiting();
+    const changing = graphqlOnce(
+      beside,
+      account.manager,
+      'mutation { createApiToken(name: "x") { viewer { totalPoints } } }',
+    );
+    await sleep(100);
+    others.push(...fill(third.token, 'dttDevices'));
+    await sleep(100);
+    await releases[0]?.();
+    await expect.poll(async () => (await tokensOf(account)).length).toBe(3);
+    await waiting();
+    await database.pool.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE id = $1', [account.managerId]);
+    await sleep(100);
+    await releases[1]?.();
+    await Promise.all(others);
+    expect((await changing).errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
     await beside.close();
   });
 

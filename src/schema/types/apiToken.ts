@@ -200,9 +200,9 @@ builder.mutationField('revokeApiToken', (t) =>
         description: 'The token to revoke.',
       }),
     },
-    resolve: async (_root, args, { changeTokens, loaders }) => {
+    resolve: async (_root, args, { viewer, changeTokens, loaders }) => {
       const id = idOf('ApiToken', args.token, 'token');
-      const token = await changeTokens((prisma) => revokeToken(prisma, id));
+      const token = await changeTokens((prisma) => revokeToken(prisma, id), id === viewer.tokenId);
       loaders.clear();
       return { token };
     },
