@@ -20,8 +20,12 @@ beforeAll(async () => {
     const port = cluster.address(name).split(':')[1] ?? '';
     gateways.push(await serve({ ...settingsOf(name), PORT: port, METRICS_PORT: '0', LOG_LEVEL: 'info' }));
   }
-  // The balancer looks every two seconds.
-  await vi.waitFor(() => get('/dtt', undefined, 401), { timeout: 10_000, interval: 100 });
+  // The balancer looks every two seconds, and finds one of the gateways before the other.
+  const bothServe = async () => {
+    await get('/dtt', undefined, 401);
+    expect(gateways.map(requestsOf)).not.toContain(0);
+  };
+  await vi.waitFor(bothServe, { timeout: 20_000, interval: 100 });
   await runHere(['demo'], settingsOf('gateway-1'));
   while (tokens.length < 4) {
     const { stdout } = await runHere(
