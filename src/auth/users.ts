@@ -86,6 +86,7 @@ export async function setTier(
   }
 }
 
+/** The tier of a user: null if it is not known, undefined if there is no such user. */
 export async function findTier(client: PrismaClient, username: string): Promise<string | null | undefined> {
   const user = await client.user.findUnique({ where: { username }, select: { subscriptionTier: true } });
   return user?.subscriptionTier;

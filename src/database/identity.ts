@@ -1,7 +1,7 @@
 /**
- * Which server the address of a database leads to. After a failover it may lead to another one, while earlier connections go on. Promises
- * that no connection to a server that can only be read is used, and that as soon as one leads elsewhere, the others are ended and announcements are no
- * longer trusted: those of one server say nothing about the data of another.
+ * Which server the address of a database leads to. After a failover it may lead to another one, while earlier connections go on.
+ * Promises that no connection to a server that can only be read is used, and that as soon as one leads elsewhere, the others are ended
+ * and announcements are no longer trusted: those of one server say nothing about the data of another.
  */
 
 import pg from 'pg';

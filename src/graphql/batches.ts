@@ -24,7 +24,7 @@ import {
   vary,
 } from './overHttp.ts';
 import { measure, tooComplex } from './plugins/complexity.ts';
-import type { ReadInTurn } from './readingTurns.ts';
+import type { Named, ReadInTurn } from './readingTurns.ts';
 import { hasTooManyValues, tooManyValues } from './values.ts';
 
 /** What the handler does with the parts. */
@@ -32,7 +32,7 @@ interface Tasks {
   readonly documents: Documents;
   readonly readInTurn: ReadInTurn;
   /** Finds the operation of a request. */
-  resolve(params: unknown, viewer: Viewer): CheckedOperation | GraphQLError | undefined;
+  resolve(params: unknown, viewer: Viewer, named: Named): CheckedOperation | GraphQLError | undefined;
   of(
     received: Pick<RequestContext, 'exchange' | 'viewer' | 'accepted'>,
     given: { readonly content: unknown },
@@ -67,7 +67,9 @@ export function readBatch(
         const part = await tasks.readInTurn(
           operation,
           { exchange, viewer },
-          (current) => current && partOf(operation, tasks, exchange, current),
+          (current, named) =>
+            current &&
+            partOf(operation, tasks.resolve(operation, current, named), tasks, { exchange, viewer: current }),
         );
         if (!part) return unauthorizedFailure(exchange);
         parts.push(part);
@@ -100,15 +102,20 @@ interface CountedPart extends BatchPart {
   readonly complexity: number;
 }
 
-function partOf(content: unknown, tasks: Tasks, exchange: Exchange, viewer: Viewer): CountedPart {
-  const found = tasks.resolve(content, viewer);
+/** @param found what `resolve` has found. */
+function partOf(
+  content: unknown,
+  found: ReturnType<Tasks['resolve']>,
+  tasks: Tasks,
+  sender: Pick<RequestContext, 'exchange' | 'viewer'>,
+): CountedPart {
   // Rejected now: if a later operation of the batch registered its hash, it would run without having been counted.
   if (found instanceof GraphQLError)
     return { isInOrder: false, task: responseOf({ errors: [found] }, jsonType), complexity: 0 };
   const variables = isRecord(content) && isRecord(content.variables) ? content.variables : {};
   const measured = found && measure(tasks.documents, found, variables);
   const complexity = measured && 'complexity' in measured ? measured.complexity : 0;
-  const task = tasks.of({ exchange, viewer, accepted: asJson }, { content });
+  const task = tasks.of({ ...sender, accepted: asJson }, { content });
   const type = found?.operation.type;
   if (type !== OperationTypeNode.SUBSCRIPTION)
     return { isInOrder: type === OperationTypeNode.MUTATION, task, complexity };

@@ -41,7 +41,7 @@ import {
 import { createPersistedOperations } from './persisted.ts';
 import { openPersistedFile, type PersistedFile } from './persistedFile.ts';
 import { noteErrors } from './plugins/errors.ts';
-import { createReadInTurn } from './readingTurns.ts';
+import { createReadInTurn, type Named } from './readingTurns.ts';
 import { exactText } from './values.ts';
 import { startYoga, type Yoga } from './yoga.ts';
 
@@ -147,11 +147,14 @@ function createTasks(options: GraphqlOptions) {
    * The operation of a request of a viewer, or the error of one that names its document wrongly; undefined for any other request that
    * Yoga is going to reject. Registers the document of a request that wants that.
    */
-  function resolve(params: unknown, viewer: Viewer): CheckedOperation | GraphQLError | undefined {
-    if (!isRecord(params)) return undefined;
-    const text = persisted.find(params, viewer);
-    if (typeof text !== 'string') return text;
-    const document = documents.read(text);
+  function resolve(
+    params: unknown,
+    viewer: Viewer,
+    named: Named,
+  ): CheckedOperation | GraphQLError | undefined {
+    if (typeof named !== 'string' || !isRecord(params))
+      return named instanceof GraphQLError ? named : undefined;
+    const document = documents.read(named);
     if ('errors' in document) return undefined;
     persisted.register(params, viewer);
     const { operationName: name } = params;
@@ -159,9 +162,9 @@ function createTasks(options: GraphqlOptions) {
     return operation && { document, operation };
   }
 
-  function workOf(received: Received, given: Given, params: unknown): Work {
+  function workOf(received: Received, given: Given, params: unknown, named: Named): Work {
     const { viewer, accepted } = received;
-    const resolved = viewer ? resolve(params, viewer) : undefined;
+    const resolved = viewer ? resolve(params, viewer, named) : undefined;
     const found = resolved && 'operation' in resolved ? resolved : undefined;
     const type = found?.operation.type;
     const respond = () => run(received, given, params, found);
@@ -181,7 +184,9 @@ function createTasks(options: GraphqlOptions) {
     of(received: Received, given: Given): Task {
       const prepare = () => {
         const params = paramsOf(given);
-        return readInTurn(params, received, (viewer) => workOf({ ...received, viewer }, given, params));
+        return readInTurn(params, received, (viewer, named) =>
+          workOf({ ...received, viewer }, given, params, named),
+        );
       };
       if (received.viewer) return { cacheKey: cacheKeyOf(received, given, persistedFile), prepare };
       // Requests of anonymous clients run one after the other. All other work that is ready comes before the next of them.

@@ -111,7 +111,7 @@ export const graphqlType = 'application/graphql-response+json';
 
 /** The media types of a response that has one result. */
 const wholeTypes = [jsonType, graphqlType] as const;
-export type WholeType = (typeof wholeTypes)[number];
+type WholeType = (typeof wholeTypes)[number];
 
 /** The media types of streams: server-sent events, and Apollo's multipart protocol for subscriptions. */
 export const eventStream = 'text/event-stream';

@@ -3,12 +3,16 @@
  * of a user are read one after the other, each followed by a rest as long, so they delay no other user for long.
  */
 
+import type { GraphQLError } from 'graphql';
 import type { Recheck, Viewer } from '../auth/viewer.ts';
 import { isRecord } from '../http/json.ts';
 import { createUserQueue } from '../http/keyedQueue.ts';
 import type { RequestContext } from './context.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
+
+/** What a request of a viewer sends or names: a document, or the error of one that names it wrongly; undefined if it does neither. */
+export type Named = string | GraphQLError | undefined;
 
 /**
  * Does work that begins by reading the document of a request: at once if the document is cached, or else when it is the user's turn.
@@ -17,7 +21,7 @@ import type { PersistedOperations } from './persisted.ts';
 export type ReadInTurn = <Result>(
   params: unknown,
   received: Pick<RequestContext, 'exchange' | 'viewer'>,
-  work: (viewer: Viewer | null) => Result,
+  work: (viewer: Viewer | null, named: Named) => Result,
 ) => Result | Promise<Result>;
 
 export function createReadInTurn(
@@ -27,9 +31,11 @@ export function createReadInTurn(
 ): ReadInTurn {
   const inTurn = createUserQueue();
   return (params, { exchange, viewer }, work) => {
-    const text = viewer && isRecord(params) ? persisted.find(params, viewer) : undefined;
-    if (!viewer || typeof text !== 'string' || documents.has(text)) return work(viewer);
+    const named = viewer && isRecord(params) ? persisted.find(params, viewer) : undefined;
+    if (!viewer || typeof named !== 'string' || documents.has(named)) return work(viewer, named);
     // For a client that has left, nothing is read.
-    return inTurn(viewer.id, async () => work(exchange.isOver ? null : await recheck(exchange, viewer)));
+    return inTurn(viewer.id, async () =>
+      work(exchange.isOver ? null : await recheck(exchange, viewer), named),
+    );
   };
 }

@@ -10,7 +10,7 @@ import type { RequestContext } from './context.ts';
 import { type PluginOptions, plugins } from './plugins/plugins.ts';
 import { OperationFailed } from './transports/endings.ts';
 
-export interface YogaOptions extends PluginOptions {
+interface YogaOptions extends PluginOptions {
   readonly schema: GraphQLSchema;
 }
 

@@ -1,3 +1,5 @@
+/** Queues that keep one client from occupying the processor. */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** How long a user rests at most, in milliseconds. */

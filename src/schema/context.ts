@@ -15,7 +15,6 @@ import type {
 import type pg from 'pg';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Sql } from '../database/reader/sql.ts';
-
 import type { ScopedClient } from '../database/scope/scope.ts';
 import type { RunInTurn } from '../database/turns.ts';
 

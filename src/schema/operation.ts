@@ -32,7 +32,7 @@ import { highestOf, type Scope } from '../auth/scopes.ts';
 import { operationSpans } from '../channels.ts';
 import type { CompiledOperation, Context } from './context.ts';
 import { schema as ownSchema } from './schema.ts';
-import { nameToken, readsTokens } from './types/apiToken.ts';
+import { namesToken, readsTokens } from './types/apiToken.ts';
 
 export interface PreparedOperation {
   readonly node: OperationDefinitionNode;
@@ -148,7 +148,7 @@ export function prepare(
     type: operation.operation,
     label,
     scope: operation.operation === OperationTypeNode.MUTATION ? scopeOf(schema, own) : 'read',
-    readsTokens: (variables) => mayReadTokens || nameToken(variables),
+    readsTokens: (variables) => mayReadTokens || namesToken(variables),
     coerce,
     execute: executeTraced,
     async run(variables, context) {

@@ -362,14 +362,21 @@ function createContexts(
     let guarded = reading ?? guard(viewer, 'read');
     // What is seen of tokens depends on the scope that the request came with.
     let seeing = reading ?? guard(viewer, viewer.scope);
-    // A statement may have waited for its turn.
-    const run: RunInTurn = (statement) => watch(() => inTurn(() => guarded(statement)));
-    const runSeeing: RunInTurn = (operation) => watch(() => inTurn(() => seeing(operation)));
     const writing = guard(viewer, 'activate');
+    /** Takes a turn, and then asks the guard, since the statement may have waited. */
+    const taking =
+      (guardNow: () => RunInTurn): RunInTurn =>
+      (statement) =>
+        watch(() => inTurn(() => guardNow()(statement)));
+    const runSeeing = taking(() => seeing);
     const other = hooks.sqlFor?.(viewer, (statement, isWrite) => (isWrite ? writing : guarded)(statement));
     const sql = other
       ? withRunner(other, watch)
-      : withRunner(database.sql, run, (statement) => watch(() => inTurn(() => writing(statement))));
+      : withRunner(
+          database.sql,
+          taking(() => guarded),
+          taking(() => writing),
+        );
     const runClient: RunInTurn = other
       ? (operation) => watch(() => other.onPrimary(() => runSeeing(operation)))
       : runSeeing;

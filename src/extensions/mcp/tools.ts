@@ -40,7 +40,7 @@ import {
 import { type Route, routes } from '../../rest/routes.ts';
 import { pageErrors } from '../../schema/loading/pagination.ts';
 import { schema } from '../../schema/schema.ts';
-import { nameToken, readsTokens } from '../../schema/types/apiToken.ts';
+import { namesToken, readsTokens } from '../../schema/types/apiToken.ts';
 
 export interface Tool {
   readonly name: string;
@@ -110,7 +110,7 @@ function problemWithArguments(given: Arguments, { properties, required }: Object
   }
   const missing = required.find((name) => given[name] === undefined);
   if (missing !== undefined) return `The argument ${missing} is missing`;
-  return nameToken(given) ? messages.noTokens : undefined;
+  return namesToken(given) ? messages.noTokens : undefined;
 }
 
 /** An operation may have several routes. Its tool is made of the first. */
@@ -188,7 +188,7 @@ export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Too
   return {
     name: 'graphqlQuery',
     description:
-      "Runs a GraphQL query over the viewer's data, where no other tool gives what is needed. Read the schema first: the resource dovetail://schema.graphql. Lists are connections of at most 100 records.",
+      "Runs a GraphQL query over your data, where no other tool gives what is needed. Read the schema first: the resource dovetail://schema.graphql. Lists are connections of at most 100 records.",
     inputSchema,
     annotations: reads,
     requestFor: (given) =>

@@ -477,6 +477,7 @@ function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChan
     status = now;
   }
 
+  /** Connects, and returns why it is no longer connected. */
   async function connectOnce(): Promise<string> {
     current = await connectStandby(url, bounds, primary);
     setStatus('well');
@@ -491,6 +492,7 @@ function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChan
 
   const running = reconnect();
   return {
+    /** Its host and port, without a password. */
     name,
     reads: 0,
     /** The standby, if it is connected and healthy. */

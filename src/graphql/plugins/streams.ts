@@ -86,7 +86,7 @@ async function* only(result: ExecutionResult) {
  * Apollo's multipart protocol for subscriptions over HTTP. The next result is made when the client has read the one before. Clients
  * treat errors beside the payload as errors of the transport.
  */
-export function multipartOf(results: AsyncIterable<ExecutionResult>): ReadableStream<Uint8Array> {
+function multipartOf(results: AsyncIterable<ExecutionResult>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const texts = results[Symbol.asyncIterator]();
   let beat: NodeJS.Timeout | undefined;

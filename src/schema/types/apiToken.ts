@@ -22,10 +22,10 @@ const tokenFields = ['apiTokens', 'currentToken', 'createApiToken', 'revokeApiTo
 const beginningOfIds = writeGlobalId('ApiToken', '');
 
 /** Whether the variables of an operation may have the global id of a token. No input type has an id deeper than within a list of objects. */
-export function nameToken(value: unknown, depth = 4): boolean {
+export function namesToken(value: unknown, depth = 4): boolean {
   if (typeof value === 'string') return value.startsWith(beginningOfIds);
   return (
-    depth > 0 && value instanceof Object && Object.values(value).some((each) => nameToken(each, depth - 1))
+    depth > 0 && value instanceof Object && Object.values(value).some((each) => namesToken(each, depth - 1))
   );
 }
 

@@ -31,11 +31,13 @@ export interface Reader {
 }
 
 export interface UpstreamAccounts {
+  /** The base URL of the upstream, with the version segment. */
   readonly base: string;
   /** How long, in milliseconds, the upstream may take to respond to a request that is forwarded. */
   readonly longest: number;
   /** The access of a viewer; undefined if there is no token for the account. */
   accessFor(viewer: Viewer): Promise<UpstreamAccess | undefined>;
+  /** The error for a viewer without a token for the account. */
   readonly unreachable: { readonly code: ErrorCode; readonly message: string };
   /** Calls the listener with the id of an account after each write of a client through this process. */
   onWrite(listener: (accountId: number) => void): void;
@@ -60,6 +62,7 @@ export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
+  /** The gateway's own error response, if the upstream gave none. */
   readonly error?: HttpResponse;
   /** Whether the upstream may have got the request. */
   readonly wasSent: boolean;

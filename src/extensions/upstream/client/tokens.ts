@@ -202,6 +202,7 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
     },
     /** Those that were rejected since they were last confirmed. */
     doubtful: () => [...entries.values()].filter(({ doubtedAt, confirmed }) => doubtedAt > confirmed),
+    /** @param askedAt when the upstream was asked about it, by `performance.now()`. */
     add(token: string, userId: number, askedAt: number): KnownCredential {
       const end = new AbortController();
       const entry: KnownCredential = {
@@ -217,6 +218,7 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
       entries.set(digestOf(token), entry);
       return entry;
     },
+    /** @param askedAt when the request was sent, by `performance.now()`. */
     note(entry: KnownCredential, said: TokenStatus, askedAt: number): void {
       if (said === 'valid') {
         if (askedAt > entry.doubtedAt) entry.confirmed = Math.max(entry.confirmed, askedAt);

@@ -10,6 +10,7 @@ import { parseJson } from '../../../http/json.ts';
 import { type Budget, createBudget, longestPause, type Priority } from './budget.ts';
 
 export interface Upstream {
+  /** The base URL, which includes the version segment. */
   readonly base: string;
   /** How many requests were sent so far, repetitions included. */
   requestCount(): number;
@@ -25,6 +26,7 @@ export interface Upstream {
 export interface Timing {
   /** For one response, from the request to the end of its body. */
   readonly timeout: number;
+  /** How often a request is repeated before giving up. */
   readonly retries: number;
   /** Before the first repetition. It doubles each time, up to `maxDelay`, and varies at random. */
   readonly delay: number;
@@ -240,6 +242,7 @@ function dataOf(call: Call, response: Response, text: string, quote: Quote): unk
   throw new Unavailable(`${name}: it responded with ${status} without the interface's envelope`, failure);
 }
 
+/** @throws {UpstreamError} for a body over the limit. */
 async function readText(call: Call, response: Response): Promise<string> {
   const body = await readResponseBody(response.body ?? []);
   if (body) return body.toString();

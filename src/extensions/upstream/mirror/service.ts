@@ -78,6 +78,7 @@ export async function openMirrorService(config: Settings, options: MirrorService
   const parts = { pool, logger, waits, base, accounts, credentials, writes };
   const { tokens } = credentials;
   return {
+    /** The upstream tokens of clients; undefined if clients have only tokens of this gateway. */
     tokens,
     forwarding: createForwarding(parts),
     upstream: createUpstreamAccount(parts),
@@ -88,6 +89,7 @@ export async function openMirrorService(config: Settings, options: MirrorService
       return true;
     },
     noteChange: accounts.noteChange,
+    /** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again. */
     async waitUntilFresh(exchange: Exchange, viewer: Viewer): Promise<HttpResponse | undefined> {
       const account = await accounts.of(viewer.id);
       return account && waitUntilFresh(exchange, account, waits);

@@ -92,9 +92,11 @@ export function policyFor(
   const satisfies = (given: RequestHeaders, more = '') =>
     policy.satisfiesWithoutRevalidation(withControl(given, controlOf(given) + more));
   return {
+    /** The memory that the headers take, in bytes. */
     bytes: JSON.stringify([varied, response.headers]).length,
     /** Whether it may be sent to other tokens of the account. A 404 may not: it may only mean that this token may not see the record. */
     isForAllTokens: status === 200 && !vary.includes('authorization'),
+    /** In seconds, with the age that the upstream stated. */
     age: () => policy.age(),
     /** Whether the response may be sent to a request without asking the upstream. */
     satisfies: (given: RequestHeaders) => satisfies(given),
