@@ -188,7 +188,7 @@ export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Too
   return {
     name: 'graphqlQuery',
     description:
-      "Runs a GraphQL query over your data, where no other tool gives what is needed. Read the schema first: the resource dovetail://schema.graphql. Lists are connections of at most 100 records.",
+      'Runs a GraphQL query over your data, where no other tool gives what is needed. Read the schema first: the resource dovetail://schema.graphql. Lists are connections of at most 100 records.',
     inputSchema,
     annotations: reads,
     requestFor: (given) =>
