@@ -3,6 +3,7 @@
 import type { TargetedSubmitEvent } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { hasUserInteracted, readDemoToken } from './page.ts';
+import { ThemeChoice } from './parts/themeChoice.tsx';
 
 interface SignInProps {
   /** Why the gateway rejected the previous token; undefined if it did not. */
@@ -33,6 +34,7 @@ export function SignIn({ rejection, onToken }: SignInProps) {
         <a class="name" href="/">
           Dovetail
         </a>
+        <ThemeChoice />
       </header>
       <main class="sign-in">
         <h1>Sign in</h1>

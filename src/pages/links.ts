@@ -48,10 +48,15 @@ export const linksFor = (settings: PageSettings, links = allLinks) =>
 export const listOf = (links: readonly Link[]): string =>
   links.map(({ path, name, what }) => `<li><a href="${path}">${name}</a>: ${what}</li>`).join('\n');
 
+/** `theme.js` applies the choice. */
+const themeChoice = `<select name="theme" aria-label="Theme" title="Theme">
+<option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
+</select>`;
+
 /** The header of a page, in HTML. @param current the path of that page. */
 export function headerFor(settings: PageSettings, current?: string): string {
   const marked = (path: string) => `href="${path}"${path === current ? ' aria-current="page"' : ''}`;
   const links = linksFor(settings, pages).map(({ path, name }) => `<a ${marked(path)}>${name}</a>`);
   const home = `<a class="name" ${marked('/')}>Dovetail</a>`;
-  return `<header>\n${home}\n<nav aria-label="Pages">${links.join('')}</nav>\n</header>`;
+  return `<header>\n${home}\n<nav aria-label="Pages">${links.join('')}</nav>\n${themeChoice}\n</header>`;
 }
