@@ -26,7 +26,7 @@ export const ownFiles: Policy = {
   'connect-src': "'self'",
 };
 
-const theme = readFileSync(new URL('src/pages/theme.js', root), 'utf8');
+const theme = readFileSync(new URL('src/pages/theme.js', root), 'utf8').replace(/^ *\/\/.*\n/gm, '');
 const themeDigest = `'sha256-${hash('sha256', theme, 'base64')}'`;
 
 /**

@@ -6,7 +6,9 @@
   const show = () => {
     try {
       style.colorScheme = localStorage.getItem(key) ?? '';
-    } catch {} // This browser stores nothing: a choice holds for the page.
+    } catch {
+      // This browser stores nothing: a choice holds for the page.
+    }
     for (const each of document.getElementsByName('theme')) each.value = style.colorScheme;
   };
   show();
