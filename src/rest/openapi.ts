@@ -31,6 +31,7 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
+import { program } from '../config/config.ts';
 import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
 import { isRecord } from '../http/json.ts';
@@ -70,7 +71,7 @@ Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }
 Objects may have other properties as well: pass over those that you do not know. A gateway in front of another service passes on its data
 as it comes, which may lack some properties.`;
 
-const tokenDescription = `An API token of your account. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
+const tokenDescription = `An API token of your account. \`${program()} token create --user NAME --name laptop\` makes one.`;
 
 /** Describes the routes. */
 export function describeRest({ routes, version, examples }: OpenApiOptions): OpenAPIObject {
