@@ -4,7 +4,7 @@ import { defineConfig } from 'vite';
 
 export default defineConfig({
   root: import.meta.dirname,
-  base: '/graphiql/',
+  base: './',
   plugins: [
     {
       // They are two thirds of the style. The pages have the fonts of the system.

@@ -5,6 +5,7 @@ import { graphql } from './api/graphql.ts';
 import { useLive } from './api/useLive.ts';
 import { hasGraphiql, hasReferences } from './page.ts';
 import { capitalised } from './parts/capitalised.ts';
+import { base, home } from './paths.ts';
 import { readTheme, storeTheme, themes } from './theme.ts';
 
 const account = graphql(`
@@ -38,12 +39,12 @@ export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
           {facts.length > 0 && <span class="hint">{facts.join(' · ')}</span>}
         </p>
         <ThemeChoice />
-        <a href="/console/settings" onClick={() => menu.current?.hidePopover()}>
+        <a href={`${base}/settings`} onClick={() => menu.current?.hidePopover()}>
           Settings
         </a>
-        {hasGraphiql && <a href="/graphql">GraphiQL</a>}
-        {hasReferences && <a href="/schema">Schema</a>}
-        {hasReferences && <a href="/docs">REST reference</a>}
+        {hasGraphiql && <a href={`${home}graphql`}>GraphiQL</a>}
+        {hasReferences && <a href={`${home}schema`}>Schema</a>}
+        {hasReferences && <a href={`${home}docs`}>REST reference</a>}
         <button type="button" onClick={onSignOut}>
           Sign out
         </button>

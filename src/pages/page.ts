@@ -26,7 +26,7 @@ export const ownFiles: Policy = {
 };
 
 /**
- * Creates the response with a page. No site may frame it, and its links send no `Referer`. It may have the token of the demo
+ * Creates the response with a page. No other site may frame it, and its links send no `Referer`. It may have the token of the demo
  * account: no other site can read it, and no shared cache may store it.
  */
 export function pageResponse(
@@ -39,7 +39,7 @@ export function pageResponse(
     'default-src': "'none'",
     'base-uri': "'none'",
     'form-action': "'none'",
-    'frame-ancestors': "'none'",
+    'frame-ancestors': "'self'",
     ...policy,
   };
   return textResponse(200, html, {
@@ -52,7 +52,7 @@ export function pageResponse(
     'Cross-Origin-Resource-Policy': 'same-origin',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
-    'X-Frame-Options': 'DENY',
+    'X-Frame-Options': 'SAMEORIGIN',
     ...headers,
   });
 }
@@ -117,7 +117,7 @@ export function staticFile(
   return staticResponse(create, 'Accept-Encoding', headers);
 }
 
-/** The page of a bundle: a folder of `dist`, which the build makes. */
+/** The page of a bundle: a folder of `dist`, which the build makes. Its links are relative to that folder: each begins with `./`. */
 export const bundledPage = (name: string): Promise<string> =>
   readFile(new URL(`dist/${name}/index.html`, root), 'utf8');
 

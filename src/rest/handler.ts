@@ -25,7 +25,7 @@ import { type Route, routes } from './routes.ts';
 interface RestOptions {
   createContext(viewer: Viewer): Context;
   readonly recheck: Recheck;
-  /** Path of the page that documents the interface, if the gateway serves one. */
+  /** The page that documents the interface, as seen from `/api/v1`, if the gateway serves one. */
   readonly docsPath: string | undefined;
 }
 
