@@ -3,6 +3,7 @@
 import { GraphiQL, type GraphiQLProps } from 'graphiql';
 import { type ExecutionResult, getOperationAST } from 'graphql';
 import { createElement } from 'react';
+import { flushSync } from 'react-dom';
 import { createRoot } from 'react-dom/client';
 import { home } from '../console/src/paths.ts';
 import { key } from '../console/src/session.ts';
@@ -116,7 +117,20 @@ function show(root: HTMLElement, token: string | undefined, sends: string | unde
     defaultHeaders: headers,
     defaultEditorToolsVisibility: hasVariables ? 'variables' : token === undefined && 'headers',
   } as const;
-  createRoot(root).render(createElement(GraphiQL, props));
+  const graphiql = createRoot(root);
+  graphiql.render(createElement(GraphiQL, props));
+  // A theme that is chosen in GraphiQL's settings changes the class of the body, and any other the style of the page. GraphiQL adopts
+  // that when it is forced for a moment; as long as it is, its settings have no choice.
+  const { body, documentElement } = document;
+  new MutationObserver(() => dispatchEvent(new Event('themechange'))).observe(body, {
+    attributeFilter: ['class'],
+  });
+  new MutationObserver(() => {
+    const chosen = documentElement.style.colorScheme;
+    const forcedTheme = (['light', 'dark'] as const).find((theme) => theme === chosen) ?? 'system';
+    flushSync(() => graphiql.render(createElement(GraphiQL, { ...props, forcedTheme })));
+    graphiql.render(createElement(GraphiQL, props));
+  }).observe(documentElement, { attributeFilter: ['style'] });
   if (sends === undefined) return;
   const hint = document.createElement('p');
   hint.className = 'hint';

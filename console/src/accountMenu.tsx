@@ -1,12 +1,10 @@
-/** The button with the name of the user, and what it opens: the tier, the theme, the settings, the other pages, and signing out. */
+/** The button with the name of the user, and what it opens: the tier, the settings, the other pages, and signing out. */
 
-import { useRef, useState } from 'preact/hooks';
+import { useRef } from 'preact/hooks';
 import { graphql } from './api/graphql.ts';
 import { useLive } from './api/useLive.ts';
 import { hasGraphiql, hasReferences } from './page.ts';
-import { capitalised } from './parts/capitalised.ts';
 import { base, home } from './paths.ts';
-import { readTheme, storeTheme, themes } from './theme.ts';
 
 const account = graphql(`
   query Account {
@@ -38,7 +36,6 @@ export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
           <b>{username}</b>
           {facts.length > 0 && <span class="hint">{facts.join(' · ')}</span>}
         </p>
-        <ThemeChoice />
         <a href={`${base}/settings`} onClick={() => menu.current?.hidePopover()}>
           Settings
         </a>
@@ -50,28 +47,5 @@ export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
         </button>
       </div>
     </>
-  );
-}
-
-function ThemeChoice() {
-  const [chosen, setChosen] = useState(readTheme);
-  return (
-    <fieldset class="choice">
-      <legend class="hint">Theme</legend>
-      {themes.map((theme) => (
-        <label key={theme}>
-          <input
-            type="radio"
-            name="theme"
-            checked={theme === chosen}
-            onChange={() => {
-              storeTheme(theme);
-              setChosen(theme);
-            }}
-          />
-          {capitalised(theme)}
-        </label>
-      ))}
-    </fieldset>
   );
 }

@@ -7,6 +7,7 @@ import { AccountMenu } from './accountMenu.tsx';
 import { type Connection, createApiClient } from './api/client.ts';
 import { forgetDemoToken, readDemoToken } from './page.ts';
 import { ConnectionNote } from './parts/connectionNote.tsx';
+import { ThemeChoice } from './parts/themeChoice.tsx';
 import { base, home } from './paths.ts';
 import { forgetToken, readToken, storeToken } from './session.ts';
 import { SignIn } from './signIn.tsx';
@@ -79,6 +80,7 @@ function SignedIn({ token, onSignOut }: SignedInProps) {
           Dovetail
         </a>
         <Navigation />
+        <ThemeChoice />
         <AccountMenu onSignOut={() => onSignOut()} />
       </header>
       <ConnectionNote connection={connection} outage={outage} />

@@ -3,6 +3,7 @@
 import type { TargetedSubmitEvent } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { hasUserInteracted, readDemoToken } from './page.ts';
+import { ThemeChoice } from './parts/themeChoice.tsx';
 import { home } from './paths.ts';
 
 interface SignInProps {
@@ -34,6 +35,7 @@ export function SignIn({ rejection, onToken }: SignInProps) {
         <a class="name" href={home}>
           Dovetail
         </a>
+        <ThemeChoice />
       </header>
       <main class="sign-in">
         <h1>Sign in</h1>

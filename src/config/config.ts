@@ -92,6 +92,11 @@ export const settings = {
     'an integer from 1 to 256, or auto',
     z.union([z.literal('auto'), integer(1, 256)]).default(1),
   ),
+  SHUTDOWN_DELAY: integerSetting(
+    'seconds from a signal to stop to the stop itself, in which `/readyz` fails and requests are still taken, for balancers that notice late',
+    [0, 600],
+    0,
+  ),
   RESPONSE_CACHE_MB: integerSetting(
     'memory for cached responses, in MiB, each valid until its viewer’s data changes; 0 caches none',
     [0, 65_536],

@@ -60,11 +60,16 @@ export const listOf = (links: readonly Link[], home: string): string =>
     .map(({ path, name, what }) => `<li><a href="${home}${path.slice(1)}">${name}</a>: ${what}</li>`)
     .join('\n');
 
+/** `theme.js` applies the choice. */
+const themeChoice = `<select name="theme" aria-label="Theme" title="Theme">
+<option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
+</select>`;
+
 /** The header of a page, in HTML. @param current the path of that page. */
 export function headerFor(settings: PageSettings, current: string): string {
   const home = homeFrom(current);
   const marked = (path: string) =>
     `href="${home}${path.slice(1)}"${path === current ? ' aria-current="page"' : ''}`;
   const links = linksFor(settings, pages).map(({ path, name }) => `<a ${marked(path)}>${name}</a>`);
-  return `<header>\n<a class="name" ${marked('/')}>Dovetail</a>\n<nav aria-label="Pages">${links.join('')}</nav>\n</header>`;
+  return `<header>\n<a class="name" ${marked('/')}>Dovetail</a>\n<nav aria-label="Pages">${links.join('')}</nav>\n${themeChoice}\n</header>`;
 }

@@ -25,6 +25,8 @@ interface PagesOptions {
   readonly accounts?: AccountsElsewhere | undefined;
   /** Lines of `/readyz` besides its own. */
   readonly readyLines?: () => readonly string[];
+  /** Aborted when the gateway is about to close. */
+  readonly stopping?: AbortSignal;
   /** Hints for paths that have no page, by path. */
   readonly missingPages?: Readonly<Record<string, string>> | undefined;
 }
@@ -113,12 +115,13 @@ const probeTimeout = 2_000;
 
 /** The page at `/readyz`. Extensions report their state there. A gateway is ready whatever they say. */
 function createReadiness(
-  { database: { pool }, feed, readyLines }: PagesOptions,
+  { database: { pool }, feed, readyLines, stopping }: PagesOptions,
   watch: RunInTurn,
 ): PageHandler {
   /** Concurrent probes share one query: a probe needs no token, so there may be many. */
   let checking: Promise<boolean> | undefined;
   return async () => {
+    if (stopping?.aborted) return textResponse(503, 'stopping');
     const responds = () =>
       watch(() => pool.query('SELECT 1')).then(
         () => true,

@@ -53,9 +53,10 @@ it('has a policy that allows its script, its style and frames of its own origin 
       .update(element.exec(page)?.[1] ?? '')
       .digest('base64');
   const style = digestOf(/<style>(.*)<\/style>/s);
+  const theme = digestOf(/<script>(.*?)<\/script>/s);
   const script = digestOf(/<script type="module">(.*)<\/script>/s);
   expect(response.headers.get('Content-Security-Policy')).toBe(
-    `default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; style-src 'sha256-${style}'; script-src 'sha256-${script}'; img-src data:; connect-src 'self'`,
+    `default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; style-src 'sha256-${style}'; script-src 'sha256-${script}' 'sha256-${theme}'; img-src data:; connect-src 'self'`,
   );
 });
 
