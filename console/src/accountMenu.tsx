@@ -1,6 +1,5 @@
-/** The button with the name of the user, and what it opens: the tier, the settings, the other pages, and signing out. */
+/** The button with the name of the user, and what it opens: the tier, the other pages, and signing out. */
 
-import { useRef } from 'preact/hooks';
 import { graphql } from './api/graphql.ts';
 import { useLive } from './api/useLive.ts';
 import { hasGraphiql, hasReferences } from './page.ts';
@@ -18,7 +17,6 @@ const account = graphql(`
 
 export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
   const { username = '', profileTitle, subscriptionTier } = useLive(account, {}).data?.viewer ?? {};
-  const menu = useRef<HTMLDivElement>(null);
   const facts = [profileTitle, subscriptionTier && `Tier ${subscriptionTier}`].filter(Boolean);
   return (
     <>
@@ -30,14 +28,11 @@ export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
         <span class="hidden">Account </span>
         <span class="username">{username}</span>
       </button>
-      <div ref={menu} id="account-menu" class="card account-menu" popover="auto">
+      <div id="account-menu" class="card account-menu" popover="auto">
         <p>
           <b>{username}</b>
           {facts.length > 0 && <span class="hint">{facts.join(' · ')}</span>}
         </p>
-        <a href="/console/settings" onClick={() => menu.current?.hidePopover()}>
-          Settings
-        </a>
         {hasGraphiql && <a href="/graphql">GraphiQL</a>}
         {hasReferences && <a href="/schema">Schema</a>}
         {hasReferences && <a href="/docs">REST reference</a>}

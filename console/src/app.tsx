@@ -18,6 +18,7 @@ const links = [
   ['/console/programs', 'Programs'],
   ['/console/history', 'History'],
   ['/console/locks', 'Locks'],
+  ['/console/settings', 'Settings'],
 ] as const;
 
 export function App() {
