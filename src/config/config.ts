@@ -42,6 +42,17 @@ export const settings = {
     z.string().refine(isHost).default('127.0.0.1'),
   ),
   PORT: integerSetting('port to listen on; 0 picks a free one', [0, 65535], 4000),
+  PUBLIC_URL: setting(
+    'where clients reach the gateway, such as below a path of a proxy: for examples, messages and the OpenAPI document',
+    'a URL such as https://home.example/dovetail, without a query',
+    z
+      .string()
+      // All of these are safe in HTML and in commands of a shell.
+      .regex(/^https?:\/\/[\w.:[\]-]+(\/[\w.~%-]+)*\/?$/i)
+      .refine(URL.canParse)
+      .transform((text) => new URL(text).href.replace(/\/$/, ''))
+      .optional(),
+  ),
   WRITE_URL_TO: setting(
     'file to which a start writes where the gateway listens, for `dovetail healthcheck`; none unless set',
     'a path',
@@ -209,6 +220,10 @@ function complaintAbout(name: string, setting: Settings[string], value: string):
 }
 
 export type Config = ValuesOf<typeof settings>;
+
+/** The address of a path for people and programs that have no page of the gateway before them: with PUBLIC_URL a URL. */
+export const addressOf = ({ PUBLIC_URL = '' }: Pick<Config, 'PUBLIC_URL'>, path: string): string =>
+  PUBLIC_URL + path;
 
 /** Whether the settings allow the console. Its operations are not in a PERSISTED_OPERATIONS_FILE, so "only" excludes it. */
 export const hasConsole = ({

@@ -21,7 +21,7 @@ const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 it('links a browser to all pages and documents, which all exist, and says both versions', async () => {
   const page = await (await fetch(gateway.url, { headers: browser })).text();
   const [, list = ''] = /<ul>(.*)<\/ul>/s.exec(page) ?? [];
-  const links = [...list.matchAll(/<a href="(\/[^"]*)"/g)].map(([, path]) => path);
+  const links = [...list.matchAll(/<a href="\.([^"]*)"/g)].map(([, path]) => path);
   expect(links).toEqual(allLinks.map(({ path }) => path));
   for (const path of links) {
     const { status } = await fetch(`${gateway.url}${path}`, { headers: browser });
@@ -45,7 +45,7 @@ it('shows a browser the token and commands to copy, and may not be stored by sha
   expect(response.headers.get('Vary')).toBe('Accept, Authorization, Host');
 });
 
-it('has a policy that allows its script, its style and no framing', async () => {
+it('has a policy that allows its script, its style and frames of its own origin only', async () => {
   const response = await fetch(gateway.url, { headers: browser });
   const page = await response.text();
   const digestOf = (element: RegExp) =>
@@ -53,9 +53,10 @@ it('has a policy that allows its script, its style and no framing', async () => 
       .update(element.exec(page)?.[1] ?? '')
       .digest('base64');
   const style = digestOf(/<style>(.*)<\/style>/s);
+  const theme = digestOf(/<script>(.*?)<\/script>/s);
   const script = digestOf(/<script type="module">(.*)<\/script>/s);
   expect(response.headers.get('Content-Security-Policy')).toBe(
-    `default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-${style}'; script-src 'sha256-${script}'; img-src data:; connect-src 'self'`,
+    `default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; style-src 'sha256-${style}'; script-src 'sha256-${script}' 'sha256-${theme}'; img-src data:; connect-src 'self'`,
   );
 });
 

@@ -199,7 +199,10 @@ export async function serveMetrics(
     ['/healthz', async () => ({ status: 200, text: 'alive\n' })],
     ['/readyz', () => askWhetherReady(gateway())],
   ]);
-  const missing = async (): Promise<Page> => ({ status: 404, text: 'Not found. Try /metrics, /healthz or /readyz.\n' });
+  const missing = async (): Promise<Page> => ({
+    status: 404,
+    text: 'Not found. Try /metrics, /healthz or /readyz.\n',
+  });
   const server = createServer(async (request, response) => {
     const page = pages.get(request.url?.split('?', 1)[0]) ?? missing;
     // A worker may die before it has responded.
