@@ -26,7 +26,7 @@ import { unauthorized } from './unauthorized.ts';
 
 interface RestOptions extends FollowOptions {
   createContext(viewer: Viewer): Context;
-  /** Path of the page that documents the interface, if the gateway serves one. */
+  /** The page that documents the interface, as seen from `/api/v1`, if the gateway serves one. */
   readonly docsPath: string | undefined;
 }
 

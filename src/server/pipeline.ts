@@ -145,11 +145,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
       return 'stream' in current ? current : follow(current);
     },
     hasGraphiql: config.GRAPHIQL === 'on',
-    cors: createCors(
-      config.CORS_ORIGINS,
-      (message) => logger.warn(message),
-      handleRest ? forwardedMethods : usualMethods,
-    ),
+    cors: createCors(config, (message) => logger.warn(message), handleRest ? forwardedMethods : usualMethods),
     handlerAt: createOwnHandlers(options.hooks, { ...handlers, run: createInnerRunner(handlers, runTask) }),
     /** REST that an extension handles; undefined where none does. */
     handleElsewhere:
@@ -344,7 +340,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
     rest: createRestHandler({
       ...{ createContext: contextOf, recheck, live },
       formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
-      docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
+      docsPath: config.INTROSPECTION === 'on' ? '../docs' : undefined,
     }),
   };
 }

@@ -36,7 +36,7 @@ describe('the banner', () => {
         '  Start here  http://127.0.0.1:4000',
         '  Database    /data (embedded)',
         '  A token for a user:',
-        '    DATA_DIR=/data npx dovetail token create --user NAME --name laptop',
+        '    DATA_DIR=/data npx dovetail-gateway token create --user NAME --name laptop',
       ],
     ],
   ])('has %s', (_, settings, banner, lines) => {

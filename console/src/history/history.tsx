@@ -21,6 +21,7 @@ import { pageVariables } from './sessionList.tsx';
 import { SessionsShown } from './sessionsShown.tsx';
 import { statsVariables } from './stats.ts';
 import './history.css';
+import { base } from '../paths.ts';
 
 export function History() {
   const { path, query } = useLocation();
@@ -28,7 +29,7 @@ export function History() {
   const address = useMemo(() => readAddress(query), [query]);
   // On the way to another view, this one is rendered once more, with the address of the other.
   useEffect(() => {
-    if (path === '/console/history') remember(address);
+    if (path === `${base}/history`) remember(address);
   }, [path, address]);
   const programs = useLive(historyPrograms, {});
   const trainers = useLive(historyTrainers, {});
