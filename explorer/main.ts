@@ -5,6 +5,8 @@ import { type ExecutionResult, getOperationAST } from 'graphql';
 import { createElement } from 'react';
 import { flushSync } from 'react-dom';
 import { createRoot } from 'react-dom/client';
+import { home } from '../console/src/paths.ts';
+import { key } from '../console/src/session.ts';
 import activate from '../src/graphql/examples/activate.graphql?raw';
 import activeTemplate from '../src/graphql/examples/activeTemplate.graphql?raw';
 import devices from '../src/graphql/examples/devices.graphql?raw';
@@ -26,7 +28,7 @@ const createFetcher =
   (token: string | undefined): GraphiQLProps['fetcher'] =>
   (parameters, { headers, documentAST } = {}) => {
     const send = (accept: string, signal?: AbortSignal) =>
-      fetch('/graphql', {
+      fetch(`${home}graphql`, {
         method: 'POST',
         headers: {
           Accept: accept,
@@ -138,7 +140,7 @@ function show(root: HTMLElement, token: string | undefined, sends: string | unde
 
 const root = document.getElementById('explorer');
 // A user who is signed in to the console in the same tab of the browser comes first (`console/src/session.ts`).
-const ofConsole = stored('sessionStorage', 'dovetail-token');
+const ofConsole = stored('sessionStorage', key);
 const ofDemo = root?.dataset.demoToken || undefined;
 if (root && ofConsole) show(root, ofConsole, "the console's token");
 else if (root) show(root, ofDemo, ofDemo && "the demo account's token");

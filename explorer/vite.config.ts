@@ -4,7 +4,7 @@ import { defineConfig } from 'vite';
 
 export default defineConfig({
   root: import.meta.dirname,
-  base: '/graphiql/',
+  base: './',
   plugins: [
     {
       // The fonts are two thirds of the style: the pages have those of the system. GraphiQL's colours are parts of `hsl()`, which cannot

@@ -3,6 +3,7 @@
 import { graphql } from './api/graphql.ts';
 import { useLive } from './api/useLive.ts';
 import { hasGraphiql, hasReferences } from './page.ts';
+import { home } from './paths.ts';
 
 const account = graphql(`
   query Account {
@@ -33,9 +34,9 @@ export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
           <b>{username}</b>
           {facts.length > 0 && <span class="hint">{facts.join(' · ')}</span>}
         </p>
-        {hasGraphiql && <a href="/graphql">GraphiQL</a>}
-        {hasReferences && <a href="/schema">Schema</a>}
-        {hasReferences && <a href="/docs">REST reference</a>}
+        {hasGraphiql && <a href={`${home}graphql`}>GraphiQL</a>}
+        {hasReferences && <a href={`${home}schema`}>Schema</a>}
+        {hasReferences && <a href={`${home}docs`}>REST reference</a>}
         <button type="button" onClick={onSignOut}>
           Sign out
         </button>

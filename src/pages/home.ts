@@ -1,6 +1,6 @@
 /** The first page: what runs here, links to everything, and the first requests to try. */
 
-import { program } from '../config/config.ts';
+import { addressOf, program } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
@@ -37,7 +37,7 @@ export function homePage(
   // The Host header of the client goes into the response, so only characters of a host are allowed.
   const { host = '' } = exchange.request.headers;
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
-  const requests = requestsTo(address, demoToken ?? 'YOUR_API_TOKEN');
+  const requests = requestsTo(config.PUBLIC_URL ?? address, demoToken ?? 'YOUR_API_TOKEN');
   const commands = hasOnlyPersisted ? requests.slice(1) : requests;
   const createToken = `${program()} token create --user NAME --name first --scope manage`;
   const tokens: [says: string, code: string][] = [
@@ -52,7 +52,7 @@ export function homePage(
     // No value has a character with a meaning in HTML.
     const page = template.fill({
       header: headerFor(config, '/'),
-      links: listOf(links),
+      links: listOf(links, './'),
       token: demoToken ?? '',
       versions,
       commands: commands.map(([says, command]) => copyable(says, command)).join('\n'),
@@ -66,7 +66,7 @@ export function homePage(
     versions,
     summary,
     '',
-    ...links.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`),
+    ...links.map(({ path, what }) => `  ${addressOf(config, path.padEnd(16))} ${what}`),
     '',
     ...tokens.flatMap(([says, command]) => [says, `  ${command}`, '']),
     ...commands.map(([, command]) => command),

@@ -30,7 +30,7 @@ const theme = readFileSync(new URL('src/pages/theme.js', root), 'utf8').replace(
 const themeDigest = `'sha256-${hash('sha256', theme, 'base64')}'`;
 
 /**
- * Creates the response with a page, which gets the script of the theme. No site may frame it, and its links send no `Referer`. It may
+ * Creates the response with a page, which gets the script of the theme. No other site may frame it, and its links send no `Referer`. It may
  * have the token of the demo account: no other site can read it, and no shared cache may store it.
  * @param html begins with a head whose first element is `<meta charset="utf-8">`.
  */
@@ -44,7 +44,7 @@ export function pageResponse(
     'default-src': "'none'",
     'base-uri': "'none'",
     'form-action': "'none'",
-    'frame-ancestors': "'none'",
+    'frame-ancestors': "'self'",
     ...policy,
     'script-src': [policy['script-src'], themeDigest].filter(Boolean).join(' '),
   };
@@ -59,7 +59,7 @@ export function pageResponse(
     'Cross-Origin-Resource-Policy': 'same-origin',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
-    'X-Frame-Options': 'DENY',
+    'X-Frame-Options': 'SAMEORIGIN',
     ...headers,
   });
 }
@@ -124,7 +124,7 @@ export function staticFile(
   return staticResponse(create, 'Accept-Encoding', headers);
 }
 
-/** The page of a bundle: a folder of `dist`, which the build makes. */
+/** The page of a bundle: a folder of `dist`, which the build makes. Its links are relative to that folder: each begins with `./`. */
 export const bundledPage = (name: string): Promise<string> =>
   readFile(new URL(`dist/${name}/index.html`, root), 'utf8');
 

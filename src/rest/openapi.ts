@@ -31,8 +31,10 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
+import { program } from '../config/config.ts';
 import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
+import { restPath } from '../http/exchange.ts';
 import { isRecord } from '../http/json.ts';
 import { isNullIfUnknown, isNullOnlyWithError } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
@@ -48,6 +50,8 @@ interface OpenApiOptions {
   readonly version: string;
   /** Example data of successful responses, by the names in `operations.graphql`. */
   readonly examples: Readonly<Record<string, unknown>>;
+  /** Where the routes are. */
+  readonly url?: string;
 }
 
 /** The tags of the document, by the type of a route's records. The tag of any other type is its name. */
@@ -70,10 +74,10 @@ Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }
 Objects may have other properties as well: pass over those that you do not know. A gateway in front of another service passes on its data
 as it comes, which may lack some properties.`;
 
-const tokenDescription = `An API token of your account. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
+const tokenDescription = `An API token of your account. \`${program()} token create --user NAME --name laptop\` makes one.`;
 
 /** Describes the routes. */
-export function describeRest({ routes, version, examples }: OpenApiOptions): OpenAPIObject {
+export function describeRest({ routes, version, examples, url = restPath }: OpenApiOptions): OpenAPIObject {
   const schemas: Record<string, SchemaObject> = {
     // Not `Error`, which is a name of its own in most languages.
     ErrorResponse: objectOf({
@@ -107,7 +111,7 @@ export function describeRest({ routes, version, examples }: OpenApiOptions): Ope
       contact: { name: 'The operator of this gateway' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/api/v1', description: 'The gateway that sent this document.' }],
+    servers: [{ url, description: 'The gateway that sent this document.' }],
     security: [{ token: [] }],
     tags: [...tags].map(([name, description]) => ({ name, description })),
     paths,

@@ -131,7 +131,7 @@ it('opens the query of a view in GraphiQL, where it returns what the view shows,
   expect(complaints).toEqual([]);
 
   // It sends the token with which this tab is signed in, not that of the demo account.
-  await page.evaluate(() => sessionStorage.setItem('dovetail-token', 'of-somebody-else'));
+  await page.evaluate(() => sessionStorage.setItem('dovetail-token /', 'of-somebody-else'));
   await page.reload();
   const [request] = await Promise.all([
     page.waitForRequest((each) => each.method() === 'POST'),

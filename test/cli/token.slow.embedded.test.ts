@@ -111,7 +111,7 @@ it('reports in one line that the database did not respond, while another client 
   expect(JSON.stringify(await listOf())).not.toContain('late');
 });
 
-const change = 'To change that: DATA_DIR=\\S+ npx dovetail user';
+const change = 'To change that: DATA_DIR=\\S+ npx dovetail-gateway user';
 const invalid: readonly (readonly [number, readonly string[], string])[] = [
   [
     1,
@@ -133,7 +133,7 @@ const invalid: readonly (readonly [number, readonly string[], string])[] = [
   [1, named('x', '--expires', '2020-01-01'), '^The time at which a token expires must be in the future$'],
   [1, named('demo-token'), '^Another active token has the name "demo-token"$'],
   [2, ['token', 'rotate', '1', '--keep', '1 h'], "^error: option '--keep <duration>'"],
-  [2, ['surf'], "^error: unknown command 'surf'\nnpx dovetail --help lists the commands$"],
+  [2, ['surf'], "^error: unknown command 'surf'\nnpx dovetail-gateway --help lists the commands$"],
   [1, ['sync'], '^Say where the account is, with --from or UPSTREAM_URL\\.$'],
 ];
 it.each(invalid)(

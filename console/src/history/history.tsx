@@ -5,6 +5,7 @@ import { useLocation } from 'preact-iso';
 import { useLive } from '../api/useLive.ts';
 import { messageOf } from '../parts/loaded.tsx';
 import { View } from '../parts/view.tsx';
+import { base } from '../paths.ts';
 import { filterOf, readAddress } from './address.ts';
 import { type Day, dayOf } from './calendar.ts';
 import { Filters } from './filters.tsx';
@@ -28,7 +29,7 @@ export function History() {
   const address = useMemo(() => readAddress(query), [query]);
   // On the way to another view, this one is rendered once more, with the address of the other.
   useEffect(() => {
-    if (path === '/console/history') remember(address);
+    if (path === `${base}/history`) remember(address);
   }, [path, address]);
   const programs = useLive(historyPrograms, {});
   const trainers = useLive(historyTrainers, {});
@@ -87,8 +88,8 @@ const NoSessionsYet = () => (
       and how it went over time.
     </p>
     <p class="history-choices">
-      <a href="/console/programs">Choose a program</a>
-      <a href="/console">See your trainers</a>
+      <a href={`${base}/programs`}>Choose a program</a>
+      <a href={base}>See your trainers</a>
     </p>
   </div>
 );

@@ -5,6 +5,7 @@ import { Badge } from '../parts/badge.tsx';
 import { counted } from '../parts/counted.ts';
 import { programDuration, timelineParts } from '../parts/programSegments.ts';
 import { Timeline } from '../parts/timeline.tsx';
+import { base } from '../paths.ts';
 import { ActivateButton } from './activation.tsx';
 
 interface ProgramCardProps {
@@ -17,7 +18,7 @@ export function ProgramCard({ program, onActivate }: ProgramCardProps) {
   return (
     <li class={isActive ? 'card active' : 'card'}>
       <h3>
-        <a href={`/console/programs/${databaseId}`}>{name}</a>
+        <a href={`${base}/programs/${databaseId}`}>{name}</a>
       </h3>
       {tagline && <p>{tagline}</p>}
       <Length segments={segments} />
