@@ -68,18 +68,25 @@ it('an EventSource in a browser and a program in Python follow a route across an
 <script type="importmap">{"imports":{"eventsource":"/eventsource.js","eventsource-parser":"/eventsource-parser.js"}}</script>
 <script type="module">
 const token = '${alice.token}';
-const show = ({ data }) => {
-  document.querySelector('ul').append(Object.assign(document.createElement('li'), { textContent: data.name }));
+const show = ({ ok, data, error }) => {
+  const textContent = ok ? data.name : error;
+  document.querySelector('ul').append(Object.assign(document.createElement('li'), { textContent }));
 };
 ${code}</script>`;
   const { page, complaints } = await browser.open(origin, { others: [gateway.url] });
   const inPython: string[] = [];
   const python = spawn('python3', [join(folder, 'follow.py'), `${gateway.url}/api/v1${path}`], {
     env: { ...process.env, TOKEN: alice.token },
-    stdio: ['ignore', 'pipe', 'inherit'],
   });
   programs.push(python);
-  createInterface(python.stdout).on('line', (line) => inPython.push(JSON.parse(line).name));
+  createInterface(python.stdout).on('line', (line) => {
+    const { ok, data, error } = JSON.parse(line);
+    inPython.push(ok ? data.name : error);
+  });
+  let problem = '';
+  python.stderr.on('data', (text) => {
+    problem += text;
+  });
   const inBrowser = () => page.locator('li').allTextContents();
   const both = async (names: readonly string[]) => {
     await expect.poll(inBrowser, { timeout: 30_000 }).toEqual(names);
@@ -103,17 +110,15 @@ ${code}</script>`;
   await rename('fourth');
   await both(['Program 0 of alice', 'second', 'third', 'fourth']);
   expect(
-    complaints.filter((text) => !/ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING)/.test(text)),
+    complaints.filter((text) => !/ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING)|401/.test(text)),
   ).toEqual([]);
 
   await database.client.apiToken.updateMany({
     where: { userId: alice.userId },
     data: { revokedAt: new Date() },
   });
-  const [status] = await new Promise<[number | null]>((settle) =>
-    python.once('exit', (exit) => settle([exit])),
-  );
-  expect(status).not.toBe(0);
+  await both(['Program 0 of alice', 'second', 'third', 'fourth', 'Unauthorized']);
+  await expect.poll(() => problem).toContain('HTTP Error 401');
 });
 
 it('the REST sensor of Home Assistant reads what its template names', async () => {
