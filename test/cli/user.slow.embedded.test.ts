@@ -26,7 +26,7 @@ describe('dovetail user', () => {
       code: 0,
       stdout: '',
       stderr: `Applying 1 migration to the embedded database in ${folder}.
-Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. Next: DATA_DIR=${folder} npx dovetail-gateway token create --user zoe --name laptop
+Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. Next: DATA_DIR=${folder} npx dovetail-gateway token create --user zoe --name laptop --scope manage
 `,
     });
     expect((await dovetail('token', 'create', '--user', 'zoe', '--name', 'laptop')).stdout).toMatch(/^dvt_/);
