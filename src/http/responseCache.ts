@@ -69,7 +69,13 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
       sharer: object = stored,
     ): Promise<HttpResponse> {
       counters.misses++;
-      const run = () => compute().finally(() => noteRead(viewerId));
+      async function run(): Promise<Computed> {
+        try {
+          return await compute();
+        } finally {
+          noteRead(viewerId);
+        }
+      }
       const version = versionOf(viewerId);
       if (options.maxBytes === 0 || version === undefined) return (await run()).response;
 
@@ -101,7 +107,9 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
 function createShared() {
   const all = new WeakMap<object, Map<string, Promise<HttpResponse>>>();
   return (sharer: object) => {
-    const running = all.get(sharer) ?? new Map<string, Promise<HttpResponse>>();
+    const known = all.get(sharer);
+    if (known) return known;
+    const running = new Map<string, Promise<HttpResponse>>();
     all.set(sharer, running);
     return running;
   };

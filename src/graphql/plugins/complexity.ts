@@ -42,7 +42,7 @@ export function useComplexity(
   const computeMaxAnonymous = () => Math.min(MAX_COMPLEXITY, 2 * complexityOfTools(documents.schema));
 
   return {
-    onValidate({ context: { viewer, progress, params } }) {
+    onParse({ context: { viewer, progress, params } }) {
       const { document, operation } = progress;
       if (!operation || !document || 'errors' in document) return;
       const measured = measure(documents, { document, operation }, params.variables ?? {});
