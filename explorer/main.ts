@@ -4,11 +4,11 @@ import { GraphiQL, type GraphiQLProps } from 'graphiql';
 import { type ExecutionResult, getOperationAST } from 'graphql';
 import { createElement } from 'react';
 import { createRoot } from 'react-dom/client';
-import activate from '../src/graphql/examples/activate.graphql?raw';
-import activeTemplate from '../src/graphql/examples/activeTemplate.graphql?raw';
-import devices from '../src/graphql/examples/devices.graphql?raw';
-import follow from '../src/graphql/examples/follow.graphql?raw';
-import lockHistory from '../src/graphql/examples/lockHistory.graphql?raw';
+import activate from './examples/activate.graphql?raw';
+import activeTemplate from './examples/activeTemplate.graphql?raw';
+import devices from './examples/devices.graphql?raw';
+import follow from './examples/follow.graphql?raw';
+import lockHistory from './examples/lockHistory.graphql?raw';
 import './style.css';
 
 /** The tabs, in order. */

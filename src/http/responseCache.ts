@@ -69,13 +69,7 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
       sharer: object = stored,
     ): Promise<HttpResponse> {
       counters.misses++;
-      async function run(): Promise<Computed> {
-        try {
-          return await compute();
-        } finally {
-          noteRead(viewerId);
-        }
-      }
+      const run = () => compute().finally(() => noteRead(viewerId));
       const version = versionOf(viewerId);
       if (options.maxBytes === 0 || version === undefined) return (await run()).response;
 
