@@ -430,14 +430,20 @@ function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'toke
     return found instanceof Promise ? found.then(noted) : noted(found);
   };
 
-  /** Makes a function that runs what needs a scope of the viewer's token: each statement or request may have waited for its turn. */
+  /**
+   * Makes a function that runs what needs a scope of the viewer's token: each statement or request may have waited for its turn. It throws
+   * at once if the token is known to have ended.
+   */
   function guard(viewer: Viewer, needed: Scope): RunInTurn {
-    return async (statement) => {
-      if (viewer.ended?.aborted) throw unauthenticated('invalid');
-      const found = viewer.tokenId === undefined ? viewer : viewers.recheck(viewer);
-      const now = found instanceof Promise ? await found : found;
+    function check(now: Presented | null): void {
       if (now === null || now === 'expired') throw unauthenticated(now ?? 'invalid');
       if (!allows(now.scope, needed)) throw beyondScope(needed, false);
+    }
+    return (statement) => {
+      if (viewer.ended?.aborted) throw unauthenticated('invalid');
+      const found = viewer.tokenId === undefined ? viewer : viewers.recheck(viewer);
+      if (found instanceof Promise) return found.then(check).then(statement);
+      check(found);
       return statement();
     };
   }
