@@ -8,7 +8,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
-import { root } from '../root.ts';
+import { guideFile, root } from '../root.ts';
 import { createDatabase } from './connection.ts';
 import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
 
@@ -109,7 +109,7 @@ function explain({ user }: pg.Client, error: unknown): SetupError {
   // `insufficient_privilege`
   const says =
     systemCodeOf(error) === '42501'
-      ? `The role ${JSON.stringify(user)} may not migrate the database: ${text}. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables. docs/deployment.md has the rights that any other role needs.`
+      ? `The role ${JSON.stringify(user)} may not migrate the database: ${text}. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables. ${guideFile('deployment.md#roles-and-rights')} has the rights that any other role needs.`
       : `The database could not be migrated: ${text}`;
   return new SetupError(says, { cause: error });
 }

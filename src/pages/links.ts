@@ -24,6 +24,7 @@ export const pages: readonly Link[] = [
   { path: '/graphql', name: 'GraphiQL', what: 'queries with examples and completion', when: hasGraphiql },
   { path: '/schema', name: 'Schema', what: 'every query and type, with examples', when: hasReferences },
   { path: '/docs', name: 'REST', what: 'every route, to read and to try', when: hasReferences },
+  { path: '/guides', name: 'Guides', what: 'how to use it and how to run it, with a search' },
 ];
 
 /** Everything that can be opened. The probes are for programs, rather than for people. */

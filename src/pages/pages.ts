@@ -1,5 +1,6 @@
 /** Everything besides the APIs, by path: pages for browsers, documents for code generators, and probes. */
 
+import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, hasConsole } from '../config/config.ts';
@@ -10,11 +11,12 @@ import { failureResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isFromBrowser, isRead } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
+import { root } from '../root.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { type AccountsElsewhere, homePage } from './home.ts';
 import { headerFor, linksFor, listOf, type PageSettings, pages } from './links.ts';
-import { bundledFiles, type PageHandler, pageResponse, staticResponse } from './page.ts';
+import { bundledFiles, type PageHandler, pageResponse, staticFile, staticResponse } from './page.ts';
 import { escapeHtml, readTemplate } from './template.ts';
 
 interface PagesOptions {
@@ -46,8 +48,18 @@ export function createPages(
       const isVacant = demoToken === undefined && (await findVacancy());
       return homePage(exchange, config, { demoToken, isVacant }, options.accounts);
     })
+    .set(
+      '/favicon.ico',
+      staticFile('icon.svg', () => readFile(new URL('src/pages/icon.svg', root)), {
+        'Cache-Control': 'public, max-age=86400',
+      }),
+    )
     .set('/healthz', () => textResponse(200, 'alive'))
     .set('/readyz', createReadiness(options, watch));
+  pages.set(
+    '/guides',
+    onDemand(async () => (await import('./guides.ts')).createGuides(config)),
+  );
   if (hasConsole(config)) {
     const console = onDemand(async () => (await import('./console.ts')).createConsole(demoTokenFor, config));
     pages.set('/console', console);
@@ -65,7 +77,7 @@ export function createPages(
   async function respond(exchange: Exchange): Promise<HttpResponse> {
     const { path } = exchange;
     // These have more paths below them.
-    const [, parent = path] = /^(\/docs|\/console|\/graphiql)\//.exec(path) ?? [];
+    const [, parent = path] = /^(\/docs|\/guides|\/console|\/graphiql)\//.exec(path) ?? [];
     const page = pages.get(parent);
     if (!page) return textResponse(404, nothingAt(path, missingPages));
     exchange.operation = parent === '/openapi.json' ? '/docs' : parent;
@@ -92,7 +104,12 @@ function onDemand(load: () => Promise<PageHandler>): PageHandler {
 function nothingAt(path: string, hints: Readonly<Record<string, string>>): string {
   if (Object.hasOwn(hints, path)) return `Not found. ${hints[path]}`;
   const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
-  const hint = isNearGraphql ? 'GraphQL is at /graphql, without a slash behind it. ' : '';
+  const isNearRest = /^\/+(api|v\d+|dtt|lkbx|ossm|users)(\/|$)/i.test(path);
+  const hint = isNearGraphql
+    ? 'GraphQL is at /graphql, without a slash behind it. '
+    : isNearRest
+      ? 'The REST interface is below /api/v1: /api/v1/dtt lists devices. '
+      : '';
   return `Not found. ${hint}The home page lists all pages.`;
 }
 

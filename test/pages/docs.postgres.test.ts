@@ -36,7 +36,7 @@ it('the page needs no token, has that of the demo account, and loads nothing fro
   expect(page).toContain('value="dvt_x-Y_1"');
   expect(page).not.toMatch(/ src=|\{\{|>undefined|"undefined/);
   const links = [...page.matchAll(/href="(\/[^"]*)"/g)].map(([, path = '']) => path);
-  expect(links).toEqual(['/', '/console', '/graphql', '/schema', '/docs', '/openapi.json']);
+  expect(links).toEqual(['/', '/console', '/graphql', '/schema', '/docs', '/guides', '/openapi.json']);
   for (const [, record] of page.matchAll(/href="#([^"]*)"/g)) expect(page).toContain(`id="${record}"`);
 });
 
