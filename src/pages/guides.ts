@@ -1,8 +1,9 @@
 /** Serves the guides, which the build renders from `docs`, and the files that they load (`guides/vite.config.ts`). */
 
 import { readFile } from 'node:fs/promises';
+import { addressOf } from '../config/config.ts';
 import { root } from '../root.ts';
-import { headerFor, type PageSettings } from './links.ts';
+import { headerFor, homeFrom, type PageSettings } from './links.ts';
 import { bundledFiles, ownFiles, type PageHandler, pageResponse, staticResponse } from './page.ts';
 import { escapeHtml, readTemplate } from './template.ts';
 
@@ -21,11 +22,10 @@ export async function createGuides(settings: PageSettings): Promise<PageHandler>
   const policy = { ...template.policy, ...ownFiles, 'style-src': template.policy['style-src'] ?? '' };
   const handlers = new Map(
     pages.map(({ path, title, description, ...parts }) => {
-      // Relative, as the links of the guides are.
-      const guides = `${'../'.repeat(path.split('/').length - 2)}guides`;
+      const guides = `${homeFrom(path)}guides`;
       const page = template.fill({
         ...parts,
-        header: headerFor(settings, '/guides'),
+        header: headerFor(settings, path),
         title: escapeHtml(title),
         description: escapeHtml(description),
         guides,
@@ -35,6 +35,6 @@ export async function createGuides(settings: PageSettings): Promise<PageHandler>
       return [path, staticResponse(async () => pageResponse(page, policy))];
     }),
   );
-  const files = bundledFiles('guides', '/guides', '/guides');
+  const files = bundledFiles('guides', '/guides', addressOf(settings, '/guides'));
   return (exchange) => (handlers.get(exchange.path) ?? files)(exchange);
 }

@@ -19,7 +19,7 @@ import { errorResponse, restErrorResponse } from '../../../http/errorResponse.ts
 import { type Exchange, restPath } from '../../../http/exchange.ts';
 import { isRead, readBody } from '../../../http/request.ts';
 import { type HttpResponse, isResponse, matches } from '../../../http/response.ts';
-import { unauthorized } from '../../../rest/handler.ts';
+import { unauthorized } from '../../../rest/unauthorized.ts';
 import type {
   Headers,
   UpstreamAccess,
