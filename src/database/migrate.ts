@@ -9,7 +9,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { program } from '../config/config.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
-import { root } from '../root.ts';
+import { guideFile, root } from '../root.ts';
 import { createDatabase } from './connection.ts';
 import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
 
@@ -121,7 +121,7 @@ function explain({ user }: pg.Client, error: unknown): SetupError {
   // `insufficient_privilege`
   const says =
     systemCodeOf(error) === '42501'
-      ? `The role ${JSON.stringify(user)} may not migrate the database: ${text}. Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the tables. docs/deployment.md has the rights that any other role needs.`
+      ? `The role ${JSON.stringify(user)} may not migrate the database: ${text}. Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the tables. ${guideFile('deployment.md#roles-and-rights')} has the rights that any other role needs.`
       : `The database could not be migrated: ${text}`;
   return new SetupError(says, { cause: error });
 }

@@ -15,6 +15,7 @@ it.each([
   { name: 'home', path: '/', shows: 'Beginner Program' },
   { name: 'rest', path: '/docs', shows: 'Users' },
   { name: 'schema', path: '/schema', shows: 'Queries' },
+  { name: 'guide', path: '/guides/configuration', shows: 'Values in files' },
   { name: 'error', path: '/nothing', shows: 'Not Found' },
   { name: 'explorer', path: '/graphql', shows: 'dttDevices' },
 ])('$name is accessible, and no wider than any window', async ({ name, path, shows }) => {
@@ -101,6 +102,23 @@ it('the search leaves the cards with all its words, in both references, and a li
   await page.goto(`${gateway.url}/docs`);
   await page.getByLabel('Search').fill('/dtt/templates/active');
   expect(await shown('h2')).toEqual(['DTT Templates']);
+  expect(complaints).toEqual([]);
+});
+
+it('the search of the guides is used by the keyboard alone, and opens the section', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/guides/decisions/fast-path`);
+  await page.keyboard.press('/');
+  await page.keyboard.type('password with special characters');
+  await page.getByText(/^\d+ results$/).waitFor();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${gateway.url}/guides/configuration#passwords-in-urls`);
+  await page.keyboard.press('/');
+  await page.keyboard.type('zzzzz');
+  await page.getByText('No results for "zzzzz".').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('heading', { name: 'Passwords in URLs' }).waitFor();
+  await page.locator('.code').first().getByRole('button', { name: 'Copy' }).waitFor();
   expect(complaints).toEqual([]);
 });
 
