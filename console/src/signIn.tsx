@@ -42,7 +42,7 @@ export function SignIn({ rejection, onToken }: SignInProps) {
         <p>Your devices, programs, history and locks, live.</p>
         {rejection !== undefined && (
           <p id={problem} class="note bad" role="alert">
-            The gateway does not accept this token. It says: “{rejection}”
+            {rejection.replace('Unauthorized: the token', 'That token')}.
           </p>
         )}
         <form class="card" onSubmit={submit}>

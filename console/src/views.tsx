@@ -79,7 +79,7 @@ export function Views({ onSignOut }: { onSignOut(): void }) {
 const NotFound = () => (
   <View title="Not found" sources={[]}>
     <p>
-      There is no page at this address. The <a href={base}>overview</a> is where most things are found.
+      There is no page at this address. <a href={base}>Go to the overview</a>.
     </p>
   </View>
 );

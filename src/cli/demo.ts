@@ -13,7 +13,7 @@ export const demoCommand = new Command('demo')
   .description(
     'load the demo account into a database without other users, and print its token; on a server a new one, in place of the one printed before',
   )
-  .option('--reset', 'load it anew, without what was changed since; its tokens stay valid')
+  .option('--reset', 'reload it, discarding changes; its tokens stay valid')
   .action(({ reset = false }: { reset?: boolean }) =>
     withDatabase(
       readSettings(),

@@ -18,7 +18,7 @@ export const serveCommand = new Command('serve')
   .alias('start')
   .description('run the gateway')
   // npm takes the flags before `--` as its own: `npm start --port 4001` passes on only the number.
-  .showHelpAfterError('Flags of npm start come behind two dashes: npm start -- --port 4001')
+  .showHelpAfterError('Put flags of npm start after `--`: npm start -- --port 4001')
   .addHelpText(
     'after',
     `

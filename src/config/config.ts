@@ -114,7 +114,7 @@ export const settings = {
     64,
   ),
   COMPRESSION: onOffSetting(
-    'whether responses of both APIs are compressed, for clients that take them so',
+    'whether responses of both APIs are compressed, for clients that accept gzip',
     'on',
   ),
   GRAPHIQL: onOffSetting('the page that a browser is shown at /graphql', 'on'),

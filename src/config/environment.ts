@@ -103,7 +103,7 @@ export function findIgnored(env: Environment, names: readonly string[]): string[
   return Object.entries(env).flatMap(([given, value]) => {
     if (!value || known.includes(given)) return [];
     const meant = known.find((name) => !env[name] && isSimilar(given, name));
-    if (meant !== undefined) return `${given} is no setting, and has no effect: is ${meant} meant?`;
+    if (meant !== undefined) return `Unknown setting ${given} (ignored). Did you mean ${meant}?`;
     return isEmbedded && (databaseName.test(given) || databaseValue.test(value))
       ? `${given} looks like a database, and has no effect: without DATABASE_URL, Dovetail uses its embedded one.`
       : [];

@@ -97,7 +97,7 @@ export async function checkOnlyDemo(
   const { rows } = await database.query<{ isOnlyDemo: boolean }>(census(owners));
   if (rows[0]?.isOnlyDemo) return;
   throw new SetupError(
-    'This database has users or records of its own, or accounts that live elsewhere, and the demo account wants one for itself: name another database in DATABASE_URL or DATA_DIR. There is no way back but to start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
+    'This database has users or records of its own, or accounts that live elsewhere, and the demo account needs an empty database: name another database in DATABASE_URL or DATA_DIR. To get one here, start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
   );
 }
 

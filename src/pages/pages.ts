@@ -149,7 +149,7 @@ function createReadiness(
     });
     const isReady = await checking;
     const lines = [isReady ? 'ready' : 'the database cannot be reached'];
-    if (!feed.listening) lines.push('change feed: not heard; nothing is cached');
+    if (!feed.listening) lines.push('change feed down; caching off');
     lines.push(...(readyLines?.() ?? []));
     return textResponse(isReady ? 200 : 503, lines.join('\n'));
   };

@@ -150,7 +150,7 @@ const reportFeed =
   (why) =>
     why === undefined
       ? logger.info('changes are heard of again')
-      : logger.warn({ why }, 'changes are not heard of: nothing is cached');
+      : logger.warn({ why }, 'change feed down; caching off');
 
 const logMigrations = (logger: Logger): MigrationListener => ({
   waiting: () => logger.info('waiting for another process that migrates the database'),

@@ -29,7 +29,7 @@ it('lists the flags with --help, each with its variable', async () => {
 
 it('names a variable that is similar to a setting', async () => {
   const { stderr } = await runHere(['serve'], { LOGLEVEL: 'debug' });
-  expect(stderr).toBe('LOGLEVEL is no setting, and has no effect: is LOG_LEVEL meant?\n');
+  expect(stderr).toBe('Unknown setting LOGLEVEL (ignored). Did you mean LOG_LEVEL?\n');
 });
 
 it.each(['serve', 'start'])(
@@ -47,6 +47,6 @@ it.each(['serve', 'start'])(
 it('has a hint for a port whose flag npm consumed', async () => {
   const { code, stdout, stderr } = await runHere(['serve', '4001'], {});
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-  expect(stderr).toContain('Flags of npm start come behind two dashes: npm start -- --port 4001\n');
+  expect(stderr).toContain('Put flags of npm start after `--`: npm start -- --port 4001\n');
   expect(serve).not.toHaveBeenCalled();
 });

@@ -126,7 +126,7 @@ it('names no variable of another purpose', () => {
 
 it('takes a misspelt name of a file for what it is meant to be', () => {
   expect(ignored({ DATABSE_URL_FILE: 'x' })).toEqual([
-    'DATABSE_URL_FILE is no setting, and has no effect: is DATABASE_URL_FILE meant?',
+    'Unknown setting DATABSE_URL_FILE (ignored). Did you mean DATABASE_URL_FILE?',
   ]);
 });
 
@@ -139,9 +139,7 @@ it.each([
   ['PROT', 'PORT'],
   ['MAX_DETPH', 'MAX_DEPTH'],
 ])('names %s, which is similar to a setting', (given, meant) => {
-  expect(ignored({ [given]: 'x' })).toEqual([
-    `${given} is no setting, and has no effect: is ${meant} meant?`,
-  ]);
+  expect(ignored({ [given]: 'x' })).toEqual([`Unknown setting ${given} (ignored). Did you mean ${meant}?`]);
 });
 
 it.each([

@@ -112,7 +112,7 @@ describe('behind PgBouncer in transaction mode', () => {
       expect(behind.log).toEqual([]);
       expect(await readiness(behind)).toEqual({
         status: 200,
-        text: 'ready\nchange feed: not heard; nothing is cached\n',
+        text: 'ready\nchange feed down; caching off\n',
       });
       const untouched = {
         timeout: '0',

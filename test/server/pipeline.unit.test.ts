@@ -99,7 +99,7 @@ it('has the default timeouts, and sends TCP keep-alive probes', async () => {
 
 describe('/readyz', () => {
   const ofExtension = { readyLine: () => 'own: fresh' };
-  const unheard = 'ready\nchange feed: not heard; nothing is cached\n';
+  const unheard = 'ready\nchange feed down; caching off\n';
 
   it.each([
     ['ready', true, true, {}, 200, 'ready\n'],

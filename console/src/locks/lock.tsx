@@ -80,7 +80,7 @@ function LockById({ databaseId }: { databaseId: number }) {
                 <section class="card">
                   <h2>Template: {lockSession.template.name}</h2>
                   <LockTemplateFacts template={lockSession.template} />
-                  <a href={`${base}/locks?template=${lockSession.template.databaseId}`}>Sessions from it</a>
+                  <a href={`${base}/locks?template=${lockSession.template.databaseId}`}>View sessions</a>
                 </section>
               )}
             </div>

@@ -78,7 +78,7 @@ function LockTemplateCard({ template }: { template: Template }) {
       <h3>{template.name}</h3>
       <LockTemplateFacts template={template} />
       <a href={hrefWith({ ...firstPage, template: String(template.databaseId) })}>
-        Sessions from it<span class="hidden">: {template.name}</span>
+        View sessions<span class="hidden">: {template.name}</span>
       </a>
     </>
   );

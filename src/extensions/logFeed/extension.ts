@@ -18,7 +18,7 @@ export const logFeed: Extension<typeof settings> = {
   complain: ({ CHANGE_FEED, DATABASE_URL }) =>
     CHANGE_FEED === 'logical' && DATABASE_URL === undefined
       ? [
-          'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
+          'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or unset CHANGE_FEED.',
         ]
       : [],
 

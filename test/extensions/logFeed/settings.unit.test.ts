@@ -13,6 +13,6 @@ it.each(['on', 'Notify'])('rejects CHANGE_FEED=%j', (wrong) => {
 
 it('rejects CHANGE_FEED=logical for the embedded engine', () => {
   expect(complaintAbout({ CHANGE_FEED: 'logical', DATABASE_URL: '' })).toBe(
-    'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or leave CHANGE_FEED away.',
+    'CHANGE_FEED is logical, but the embedded engine has no logical decoding: set DATABASE_URL, or unset CHANGE_FEED.',
   );
 });
