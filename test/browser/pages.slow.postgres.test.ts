@@ -15,6 +15,7 @@ it.each([
   { name: 'home', path: '/', shows: 'Beginner Program' },
   { name: 'rest', path: '/docs', shows: 'Users' },
   { name: 'schema', path: '/schema', shows: 'Queries' },
+  { name: 'guide', path: '/guides/configuration', shows: 'Values in files' },
   { name: 'error', path: '/nothing', shows: 'Not Found' },
   { name: 'explorer', path: '/graphql', shows: 'dttDevices' },
 ])('$name is accessible, and no wider than any window', async ({ name, path, shows }) => {
@@ -104,6 +105,23 @@ it('the search leaves the cards with all its words, in both references, and a li
   expect(complaints).toEqual([]);
 });
 
+it('the search of the guides is used by the keyboard alone, and opens the section', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/guides/decisions/fast-path`);
+  await page.keyboard.press('/');
+  await page.keyboard.type('password with special characters');
+  await page.getByText(/^\d+ results$/).waitFor();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${gateway.url}/guides/configuration#passwords-in-urls`);
+  await page.keyboard.press('/');
+  await page.keyboard.type('zzzzz');
+  await page.getByText('No results for "zzzzz".').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('heading', { name: 'Passwords in URLs' }).waitFor();
+  await page.locator('.code').first().getByRole('button', { name: 'Copy' }).waitFor();
+  expect(complaints).toEqual([]);
+});
+
 it('shows the demo account live, runs a query, and copies the token, also on a screen of 320 pixels', async () => {
   const { page, complaints } = await browser.open(gateway.url, { viewport: { width: 320, height: 568 } });
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -112,7 +130,7 @@ it('shows the demo account live, runs a query, and copies the token, also on a s
   // Another client activates another one.
   await postJson(gateway, gateway.token, '/dtt/templates/2', { isActive: true });
   await expect.poll(program).not.toBe('Beginner Program');
-  await page.getByLabel('A query').fill('{ viewer { username } }');
+  await page.getByLabel('Try a query').fill('{ viewer { username } }');
   await page.getByRole('button', { name: 'Run' }).click();
   await expect.poll(() => page.getByLabel('Its response').inputValue()).toContain('"username": "demo"');
   await page
@@ -122,7 +140,7 @@ it('shows the demo account live, runs a query, and copies the token, also on a s
     .click();
   await page.getByRole('button', { name: 'Copied' }).waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(gateway.token);
-  const isCutOff = await page.$$eval('.copied > p + pre', (all) =>
+  const isCutOff = await page.$$eval('.copied > pre', (all) =>
     all.some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth),
   );
   expect(isCutOff).toBe(false);

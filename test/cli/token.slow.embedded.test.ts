@@ -38,7 +38,10 @@ const listOf = async () => JSON.parse((await dovetail('token', 'list', '--user',
 it('creates, lists and revokes tokens while a gateway runs, where that takes effect at once', async () => {
   const created = await runCli(named('beside'), { DATA_DIR: folder });
   const secret = created.stdout.trim();
-  const [, id = ''] = /^Created token (\d+) for demo\. Keep it: .*\n$/.exec(created.stderr) ?? [];
+  const [, id = ''] =
+    /^Created token (\d+) for demo, with the scope activate\. Keep it: .* --scope manage\.\n$/.exec(
+      created.stderr,
+    ) ?? [];
   expect(created.stdout).toMatch(/^dvt_[\w-]{43}\n$/);
   expect(await statusWith(secret)).toBe(200);
   const second = JSON.parse((await dovetail(...named('second', '--json'))).stdout);

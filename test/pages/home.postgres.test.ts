@@ -39,7 +39,7 @@ it('shows a browser the token and commands to copy, and may not be stored by sha
     expect.stringMatching(/^curl [^<&]*\/graphql /),
     expect.stringMatching(/^curl [^<&]*\/api\/v1\/dtt\/templates\/active /),
     expect.stringMatching(/^dvt_[\w-]{43}$/),
-    'npx dovetail-gateway token create --user NAME --name first',
+    'npx dovetail-gateway token create --user NAME --name first --scope manage',
   ]);
   expect(response.headers.get('Cache-Control')).toBe('private, no-cache');
   expect(response.headers.get('Vary')).toBe('Accept, Authorization, Host');
@@ -107,7 +107,7 @@ describe('without a demo token', () => {
     onTestFinished(() => void vi.unstubAllEnvs());
     for (const page of await pagesWith({ DATABASE_URL: 'postgresql://me:hunter2@db.example.com/d' })) {
       expect(page).not.toContain('id="demo"');
-      expect(page).toContain(`${program} token create --user NAME --name first`);
+      expect(page).toContain(`${program} token create --user NAME --name first --scope manage`);
       expect(page).toContain('Bearer YOUR_API_TOKEN');
       expect(page).not.toMatch(/hunter2|db\.example\.com/);
     }

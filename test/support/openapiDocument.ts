@@ -39,7 +39,7 @@ function createConformanceCheck(document: OpenAPIObject): (response: SentRespons
     const operation = at(document, place) as OperationObject | undefined;
     if (!operation) {
       // A browser is redirected to the reference, which is no part of the API.
-      if (/^(\?|$)/.test(target) && status === 302 && headers.location === '/docs') return undefined;
+      if (/^(\?|$)/.test(target) && status === 302 && headers.location === '../docs') return undefined;
       if (![400, 401, 404, 405, 408, 429, 431, 500].includes(status))
         return `${status} to what is not documented`;
       return validate(['components', 'schemas', 'ErrorResponse'], body);
