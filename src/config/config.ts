@@ -171,7 +171,7 @@ export const settings = {
   ),
   MAX_TOKENS: integerSetting('tokens that a document may have', [1, 100_000], 1_000),
   MAX_SUBSCRIPTIONS: integerSetting(
-    'subscriptions that a user may have open in one process',
+    'subscriptions and followed routes that a user may have open in one process',
     [1, 1_000_000],
     50,
   ),
