@@ -7,11 +7,12 @@ import cluster from 'node:cluster';
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
-import { settingsOf } from '../config/config.ts';
+import { program as howToRun, settingsOf } from '../config/config.ts';
 import { findIgnored, override } from '../config/environment.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { extensions } from '../extensions/extensions.ts';
+import { guideFile } from '../root.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
 import { healthcheckCommand } from './healthcheck.ts';
@@ -24,7 +25,7 @@ import { userCommand } from './user.ts';
 const program = new Command('dovetail')
   .description('A GraphQL gateway over the REST interface for trainers, training programs and lock sessions.')
   .version(release, '-v, --version', 'print the version')
-  .showHelpAfterError('npx dovetail --help lists the commands')
+  .showHelpAfterError(`${howToRun()} --help lists the commands`)
   .addCommand(serveCommand)
   .addCommand(demoCommand)
   .addCommand(userCommand)
@@ -35,11 +36,14 @@ const program = new Command('dovetail')
     'after',
     `
 Examples:
-  npx dovetail serve                                     a database of its own, and a demo account
-  npx dovetail serve --database-url postgresql://…       your PostgreSQL
-  TOKEN=$(npx dovetail token create --user me --name x)  a token, in a variable
+  ${howToRun()} serve
+      a database of its own, and a demo account
+  ${howToRun()} serve --database-url postgresql://…
+      your PostgreSQL
+  TOKEN=$(${howToRun()} token create --user me --name x)
+      a token, in a variable
 
-Settings are environment variables, such as PORT and DATABASE_URL: docs/configuration.md lists them.
+Settings are environment variables, such as PORT and DATABASE_URL: ${guideFile('configuration.md')} lists them.
 The most common have a flag of serve.
 
 Data goes to standard output, words to standard error. Exit codes: 0 done, 1 failed,
@@ -59,9 +63,17 @@ for (const extension of extensions)
 /** The exit code for wrong usage. */
 const wrongUsage = 2;
 
+/** Commander's text about a value that is none of the choices, as it is said of settings. */
+const inOurWords = (text: string) =>
+  text
+    .replace(/^error: option '(--[\w-]+).*' argument '(.*)' is invalid\. Allowed/, '$1 is "$2". Allowed')
+    .replace(/^error: .* value '(.*)' is invalid for argument '(\w+)'\. Allowed/, '<$2> is "$1". Allowed')
+    .replace(/\. Allowed choices are (.*?)(?:, )?([\w-]+)\.$/m, ', but takes $1 or $2.');
+
 /** Makes a command and its subcommands throw an error instead of ending the process. */
 function overrideExit(command: Command): void {
   command.exitOverride();
+  command.configureOutput({ outputError: (text, write) => write(inOurWords(text)) });
   command.commands.forEach(overrideExit);
 }
 overrideExit(program);

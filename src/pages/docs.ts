@@ -8,6 +8,8 @@ import type {
   ReferenceObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
+import { addressOf } from '../config/config.ts';
+import { restPath } from '../http/exchange.ts';
 import { textResponse } from '../http/response.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
@@ -21,7 +23,8 @@ import { card, escapeHtml, prose, referencePage, section, table } from './templa
 /** @param demoTokenFor gives the token that is filled in. */
 export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSettings): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
-  const document = describeRest({ routes, version: release, examples });
+  const url = addressOf(settings, restPath);
+  const document = describeRest({ routes, version: release, examples, url });
   const file = staticFile('openapi.json', async () => JSON.stringify(document));
   const { schemas = {}, ...components } = document.components ?? {};
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
@@ -38,7 +41,7 @@ export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSetti
     title: 'REST reference',
     description: 'Every route of the REST interface, to read and to try.',
     introduction: `${prose(document.info.description)}
-<p><a href="/openapi.json">The OpenAPI document</a> has the same, for code generators.</p>`,
+<p><a href="openapi.json">The OpenAPI document</a> has the same, for code generators.</p>`,
   };
   const records = Object.entries(schemas).map(describeRecord);
   sections.push(section('Records', 'What the responses above have in `data`.', records));
@@ -54,7 +57,8 @@ export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSetti
   });
   return (exchange) => {
     if (exchange.path === '/openapi.json') return file(exchange);
-    if (exchange.path !== '/docs') return textResponse(404, 'Not found. Try /docs.');
+    if (exchange.path !== '/docs')
+      return textResponse(404, `Not found. Try ${addressOf(settings, '/docs')}.`);
     return page(exchange);
   };
 }
@@ -84,7 +88,7 @@ function describeRoute({ path, method, operation, components }: DescribedRoute):
   });
   const example = responses[200]?.content?.['application/json']?.example;
   const title = `<b>${method.toUpperCase()}</b> <code>${path}</code> ${escapeHtml(summary)}`;
-  const form = `<form data-method="${method.toUpperCase()}" data-base="/api/v1" data-path="${path}">
+  const form = `<form data-method="${method.toUpperCase()}" data-base="api/v1" data-path="${path}">
 ${fields.join('\n')}
 <button type="submit" class="main">Send</button>
 <output hidden><p></p><pre tabindex="0"></pre></output>

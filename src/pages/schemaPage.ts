@@ -13,7 +13,7 @@ export const createSchemaPage = (settings: PageSettings): PageHandler =>
       header: headerFor(settings, '/schema'),
       title: 'GraphQL schema',
       description: 'Every query and every type of the GraphQL schema, with examples.',
-      introduction: `${prose(ownSchema.description)}<p><a href="/schema.graphql">Download the schema (SDL)</a>. What stays as it is, and how changes are announced, is in <code>docs/stability.md</code> of the project.</p>`,
+      introduction: `${prose(ownSchema.description)}<p><a href="schema.graphql">Download the schema (SDL)</a>. What stays as it is, and how changes are announced, is in <a href="guides/stability">Stability</a>.</p>`,
       content: sectionsOf(ownSchema, hasGraphiql(settings)).join('\n'),
     });
   });
@@ -60,7 +60,7 @@ type Field = graphql.GraphQLField<unknown, unknown>;
 
 function describeOperation(kind: string, field: Field, canTry: boolean): string {
   const example = exampleOf(kind, field);
-  const link = `<p><a href="/graphql?query=${encodeURIComponent(example)}">Open in GraphiQL</a></p>`;
+  const link = `<p><a href="graphql?query=${encodeURIComponent(example)}">Open in GraphiQL</a></p>`;
   const parts = [
     `<p>Returns ${linked(field.type)}.</p>`,
     field.args.length > 0 ? `<h3>Arguments</h3>${table(field.args.map(rowOf))}` : '',

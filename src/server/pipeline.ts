@@ -22,22 +22,27 @@ import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { addressOf } from '../http/clientAddress.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
-import { errorResponse, httpErrors } from '../http/errorResponse.ts';
+import { errorResponse, httpErrors, tooManyRequests } from '../http/errorResponse.ts';
 import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
-import { asksForPage, isAmbiguous, isFromLoopback, isRead } from '../http/request.ts';
+import { ambiguityOf, asksForPage, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
-import type { Batch, OtherWork, Query, Work } from '../http/task.ts';
+import { formFor } from '../http/send.ts';
+import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
-import { createRestHandler, unauthorized } from '../rest/handler.ts';
+import { createRestHandler } from '../rest/handler.ts';
+import { unauthorized } from '../rest/unauthorized.ts';
 import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
+import { createLiveReads } from '../schema/liveReads.ts';
 import { createInnerRunner, type RunTask, runBatch } from './batches.ts';
 import type { JoinedHooks } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 
 type Steps = ReturnType<typeof createSteps>;
+
+type Follow = NonNullable<Task['follow']>;
 
 /** How many WebSockets a user may have open in one process. */
 const mostSockets = 100;
@@ -66,8 +71,9 @@ export function createPipeline(options: ServerOptions, deadlines: Deadlines, out
 // It awaits promises only: an `await` of any other value takes about as long as a lookup in the response cache.
 async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse | StreamedResponse> {
   const { endpoint } = exchange;
-  if (isAmbiguous(exchange.request))
-    return errorResponse(endpoint, httpErrors.badRequest, { Connection: 'close' });
+  const message = ambiguityOf(exchange.request);
+  if (message !== undefined)
+    return errorResponse(endpoint, { ...httpErrors.badRequest, message }, { Connection: 'close' });
   if (endpoint === 'page') return steps.page(exchange);
 
   const early = checkOrigin(steps, exchange);
@@ -91,7 +97,8 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   const task = reading instanceof Promise ? await reading : reading;
   if (isResponse(task)) return task;
   if ('join' in task) return respondToBatch(steps, exchange, viewer, task);
-  return steps.runTask(exchange, viewer, task);
+  const running = steps.runTask(exchange, viewer, task);
+  return task.follow ? steps.follow(exchange, await running, task.follow) : running;
 }
 
 /** The response to a preflight, or to a page that may not use the endpoint; undefined for every other request. */
@@ -134,12 +141,12 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     ...handlers,
     ...access,
     runTask,
+    async follow(exchange: Exchange, current: HttpResponse | StreamedResponse, follow: Follow) {
+      deadlines.end(exchange);
+      return 'stream' in current ? current : follow(current);
+    },
     hasGraphiql: config.GRAPHIQL === 'on',
-    cors: createCors(
-      config.CORS_ORIGINS,
-      (message) => logger.warn(message),
-      handleRest ? forwardedMethods : usualMethods,
-    ),
+    cors: createCors(config, (message) => logger.warn(message), handleRest ? forwardedMethods : usualMethods),
     handlerAt: createOwnHandlers(options.hooks, { ...handlers, run: createInnerRunner(handlers, runTask) }),
     /** REST that an extension handles; undefined where none does. */
     handleElsewhere:
@@ -199,8 +206,10 @@ function createAccess(
 
   /** Counts requests. @returns the response if they are too many. */
   function count(exchange: Exchange, viewer: Viewer | null, requests?: number): HttpResponse | undefined {
-    const isExceeded = limitRate(exchange, rateKeyOf(viewer), requests);
-    return isExceeded ? errorResponse(exchange.endpoint, httpErrors.tooManyRequests) : undefined;
+    const retryAfter = limitRate(exchange, rateKeyOf(viewer), requests);
+    return retryAfter === undefined
+      ? undefined
+      : errorResponse(exchange.endpoint, tooManyRequests(retryAfter));
   }
 
   async function lookUp(exchange: Exchange): Promise<Access> {
@@ -311,6 +320,11 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
       : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
   const contextsBy = createContexts(options, viewers, outages, guard);
   const contextOf = contextsBy(turns.forRequest);
+  const live = createLiveReads({
+    ...options,
+    ...{ watchViewer, isValid, cache: responseCache },
+    createContext: contextsBy(turns.forLiveQuery, unguarded),
+  });
   return {
     recheck,
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
@@ -320,21 +334,16 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,
-      changes: {
-        watchViewer,
-        cache: responseCache,
-        createContext: contextsBy(turns.forLiveQuery, unguarded),
-      },
+      live,
       demoTokenFor,
-      isValid,
       recheck,
       schema: options.schema,
       plugins: options.plugins,
     }),
     rest: createRestHandler({
-      createContext: contextOf,
-      recheck,
-      docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
+      ...{ createContext: contextOf, recheck, live },
+      formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
+      docsPath: config.INTROSPECTION === 'on' ? '../docs' : undefined,
     }),
   };
 }
@@ -424,14 +433,20 @@ function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'toke
     return found instanceof Promise ? found.then(noted) : noted(found);
   };
 
-  /** Makes a function that runs what needs a scope of the viewer's token: each statement or request may have waited for its turn. */
+  /**
+   * Makes a function that runs what needs a scope of the viewer's token: each statement or request may have waited for its turn. It throws
+   * at once if the token is known to have ended.
+   */
   function guard(viewer: Viewer, needed: Scope): RunInTurn {
-    return async (statement) => {
-      if (viewer.ended?.aborted) throw unauthenticated('invalid');
-      const found = viewer.tokenId === undefined ? viewer : viewers.recheck(viewer);
-      const now = found instanceof Promise ? await found : found;
+    function check(now: Presented | null): void {
       if (now === null || now === 'expired') throw unauthenticated(now ?? 'invalid');
       if (!allows(now.scope, needed)) throw beyondScope(needed, false);
+    }
+    return (statement) => {
+      if (viewer.ended?.aborted) throw unauthenticated('invalid');
+      const found = viewer.tokenId === undefined ? viewer : viewers.recheck(viewer);
+      if (found instanceof Promise) return found.then(check).then(statement);
+      check(found);
       return statement();
     };
   }

@@ -4,9 +4,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
+import { addressOf, type Config } from '../config/config.ts';
 import type { PipelineAccess } from '../graphql/transports/webSockets.ts';
 import { responseOn } from '../http/connections.ts';
-import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
+import { errorResponse, failureResponse } from '../http/errorResponse.ts';
 import {
   type Exchange,
   type ExchangeListener,
@@ -14,7 +15,7 @@ import {
   openExchange,
   openMessage,
 } from '../http/exchange.ts';
-import { isAmbiguous } from '../http/request.ts';
+import { ambiguityOf } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { send } from '../http/send.ts';
 import type { ServerOptions } from './options.ts';
@@ -84,7 +85,7 @@ export function createUpgrades(
   let loading: ReturnType<typeof load> | undefined;
 
   async function accept(exchange: Exchange, socket: Duplex, head: Buffer): Promise<void> {
-    const error = findUpgradeError(exchange) ?? cors.rejectPage(exchange, true);
+    const error = findUpgradeError(exchange, config) ?? cors.rejectPage(exchange, true);
     if (error) return send(exchange, error);
     exchange.operation = 'websocket';
     exchange.transport = 'websocket';
@@ -108,7 +109,7 @@ const protocol = 'graphql-transport-ws';
 const usableKey = /^[+/\w]{22}==$/;
 
 /** The response to a request that does not become a WebSocket, undefined for one that does. */
-function findUpgradeError({ request, endpoint }: Exchange): HttpResponse | undefined {
+function findUpgradeError({ request, endpoint }: Exchange, config: Config): HttpResponse | undefined {
   const { headers } = request;
   const fail = (message: string) =>
     errorResponse(endpoint, { code: 'BAD_USER_INPUT', message }, { Connection: 'close' });
@@ -120,8 +121,10 @@ function findUpgradeError({ request, endpoint }: Exchange): HttpResponse | undef
       { Upgrade: 'websocket', Connection: 'Upgrade, close', ...others },
     );
 
-  if (isAmbiguous(request)) return fail(httpErrors.badRequest.message);
-  if (endpoint !== 'graphql') return required('WebSockets are opened at /graphql, and nowhere else');
+  const ambiguity = ambiguityOf(request);
+  if (ambiguity !== undefined) return fail(ambiguity);
+  if (endpoint !== 'graphql')
+    return required(`WebSockets are opened at ${addressOf(config, '/graphql')}, and nowhere else`);
   if (headers.upgrade?.trim().toLowerCase() !== 'websocket')
     return required('Upgrade must name websocket, and no other protocol beside it');
   if (headers['sec-websocket-version'] !== '13')

@@ -63,7 +63,7 @@ describe('readConfig', () => {
     LOG_LEVEL: ['INFO'],
     HOST: ['a b', 'http://localhost', 'localhost:4000', '[::1]'],
     PORT: ['1e3', '0x50', '99999999999999999999'],
-    CORS_ORIGINS: ['null', 'a.example', 'https://a.example/app', 'https://a.example,'],
+    CORS_ORIGINS: ['null', 'https://a.example,'],
     PERSISTED_OPERATIONS: ['on'],
     PERSISTED_OPERATIONS_FILE: ['operations.txt', 'a.json.bak'],
     COMPRESSION: ['true', 'ON'],
@@ -71,6 +71,16 @@ describe('readConfig', () => {
   it.each(wrongSettings)('rejects %s=%j, which has to be %s', (name, wrong, takes) => {
     expect(complaintAbout({ [name]: wrong })).toBe(
       `${name} is ${JSON.stringify(wrong)}, but takes ${takes}.`,
+    );
+  });
+
+  it.each([
+    ['example.org', 'https://example.org'],
+    ['https://a.example/app', 'https://a.example'],
+    ['localhost:5173, https://a.example', 'http://localhost:5173,https://a.example'],
+  ])('rejects CORS_ORIGINS=%s, and suggests %s', (wrong, meant) => {
+    expect(complaintAbout({ CORS_ORIGINS: wrong })).toBe(
+      `CORS_ORIGINS is "${wrong}", but takes origins such as https://app.example.com, separated by commas. Did you mean ${meant}?`,
     );
   });
 
@@ -133,7 +143,7 @@ describe('the command line for a database', () => {
     [{ DATA_DIR: 'unused', DATABASE_URL: 'postgresql://h:5432/d' }, 'DATABASE_URL=postgresql://h:5432/d '],
     [{ DATABASE_URL: 'postgres://u:p@h/d?a=b&port=1' }, `DATABASE_URL='postgres://u:***@h/d?***&port=1' `],
   ])('contains the settings that select the database, without a password: %o', (env, needed) => {
-    expect(commandLine(readConfig(env), 'demo')).toBe(`${needed}npx dovetail demo`);
+    expect(commandLine(readConfig(env), 'demo')).toBe(`${needed}npx dovetail-gateway demo`);
   });
 
   it('quotes a word for a shell', () => {

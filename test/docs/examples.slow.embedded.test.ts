@@ -22,7 +22,7 @@ const notRun: Readonly<Record<string, string>> = {
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.postgres.test.ts opens the page',
   '# Of a gateway with PERSISTED_OPERATIONS=only':
     'needs a gateway of its own; test/graphql/persisted.postgres.test.ts has one',
-  'npx dovetail dump data.sql': 'needs a PostgreSQL; test/extensions/dump/dump.slow.postgres.test.ts runs it',
+  'npx dovetail-gateway dump data.sql': 'needs a PostgreSQL; test/extensions/dump/dump.slow.postgres.test.ts runs it',
   'docker build': 'needs Docker',
   'docker compose -f ops/cluster':
     'needs Docker; test/ops/cluster.slow.unit.test.ts runs the files that it names',
@@ -84,7 +84,7 @@ curl() {
   command curl --silent --max-time 30 "\${arguments[@]//localhost:9464/$metrics}"
 }
 npx() {
-  if [ "$1" = dovetail ]; then node "$root/bin/dovetail.js" "\${@:2}"; else "$root/node_modules/.bin/$1" "\${@:2}"; fi
+  if [ "$1" = dovetail-gateway ]; then node "$root/bin/dovetail.js" "\${@:2}"; else "$root/node_modules/.bin/$1" "\${@:2}"; fi
 }
 npm() {
   case "$*" in

@@ -14,7 +14,6 @@ import { useErrorLog } from './errors.ts';
 import { usePreparedExecution } from './execution.ts';
 import { type LiveQueryOptions, useLiveQueries } from './liveQueries.ts';
 import { usePersistedOperations } from './persistedOperations.ts';
-import { useRequestReader } from './requestReader.ts';
 import { useScopes } from './scopes.ts';
 import { useStreams } from './streams.ts';
 
@@ -22,7 +21,7 @@ export interface PluginOptions {
   readonly config: Config;
   readonly documents: Documents;
   readonly persisted: PersistedOperations;
-  readonly live: Omit<LiveQueryOptions, 'config' | 'areResultsRead'>;
+  readonly live: LiveQueryOptions['live'];
   /** Plugins of others, which come last: they see the operations that the gateway's rules allow, and their results. */
   readonly others: readonly Plugin[];
 }
@@ -34,13 +33,12 @@ export const plugins = ({
   live,
   others,
 }: PluginOptions): (GatewayPlugin | Plugin)[] => [
-  useRequestReader(),
   usePersistedOperations(persisted),
   useDocuments(documents),
   useScopes(),
   useComplexity(config, documents),
   usePreparedExecution(),
-  useLiveQueries({ ...live, config, areResultsRead: others.length > 0 }),
+  useLiveQueries({ live, areResultsRead: others.length > 0 }),
   useStreams(),
   useErrorLog(),
   ...others,

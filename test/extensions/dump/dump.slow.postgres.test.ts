@@ -190,12 +190,12 @@ describe('a dump', () => {
 
 it('moves the data from the embedded database to a server by the lines of docs/deployment.md', async () => {
   const page = await readFile('docs/deployment.md', 'utf8');
-  const lines = /```sh\n(npx dovetail dump data\.sql[^`]*)```/.exec(page)?.[1] ?? '';
+  const lines = /```sh\n(npx dovetail-gateway dump data\.sql[^`]*)```/.exec(page)?.[1] ?? '';
   const folder = newFolder();
   await copyFolder(DATA_DIR, join(folder, '.data'));
   const script = lines
     .replace('postgresql://user:password@localhost:5432/dovetail', await newServerDatabase())
-    .replace('npx dovetail serve', 'npx dovetail token list --user alice');
+    .replace('npx dovetail-gateway serve', 'npx dovetail-gateway token list --user alice');
   const { DATABASE_URL, DATA_DIR: _, ...others } = process.env;
   const { stdout, stderr } = await promisify(execFile)(
     'bash',
