@@ -67,7 +67,7 @@ const contents = [
   ...['openapi.json', 'schema.graphql', 'bin'],
   ...['prisma/migrations', 'prisma/schema.prisma', 'src/pages', 'src/rest'],
   ...readdirSync('dist')
-    .filter((name) => name !== 'package')
+    .filter((name) => name !== 'package' && name !== 'release')
     .map((name) => `dist/${name}`),
 ];
 

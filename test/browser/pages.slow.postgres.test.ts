@@ -129,3 +129,19 @@ it('shows the demo account live, runs a query, and copies the token, also on a s
   expect(await overhang(page)).toBe(0);
   expect(complaints).toEqual([]);
 });
+
+it('the REST reference follows a route: it shows the response, and each change, until it is stopped', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/docs#getActiveDttTemplate`);
+  const card = page.locator('#getActiveDttTemplate');
+  await card.getByRole('button', { name: 'Follow' }).click();
+  await card.getByText('"name": "Beginner Program"').first().waitFor();
+  const { client } = gateway.database;
+  const { id } = await client.dttTemplate.findFirstOrThrow({ where: { name: 'Beginner Program' } });
+  await client.dttTemplate.update({ where: { id }, data: { name: 'Renamed' } });
+  await card.getByText('"name": "Renamed"').waitFor();
+  await card.getByRole('button', { name: 'Stop' }).click();
+  await card.getByRole('button', { name: 'Follow' }).waitFor();
+  await client.dttTemplate.update({ where: { id }, data: { name: 'Beginner Program' } });
+  expect(await card.getByText('"name": "Renamed"').count()).toBe(1);
+  expect(complaints).toEqual([]);
+});
