@@ -5,7 +5,7 @@ import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it, onTestFinished } from 'vitest';
 import { listen } from '../support/listen.ts';
-import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
+import { endProcesses, serve } from '../support/processes.ts';
 import { databaseWith } from '../support/setUp.ts';
 
 const { database, alice } = await databaseWith('alice');
@@ -78,7 +78,7 @@ function request(url: string) {
   };
 }
 
-/** Replaces gateways one by one, the second of two workers, while requests are sent. @returns their statuses. */
+/** Stops two of three gateways one after the other, the second with two workers, while requests are sent. @returns their statuses. */
 async function restartWith(delay: string): Promise<readonly number[]> {
   const settings = {
     DATABASE_URL: database.pool.options.connectionString ?? '',
@@ -86,32 +86,24 @@ async function restartWith(delay: string): Promise<readonly number[]> {
     RATE_LIMIT: '0',
   };
   const service = await openService();
-  const followed: Promise<void>[] = [];
-  async function start(workers: string): Promise<ServedGateway> {
-    const gateway = await serve({ ...settings, WORKERS: workers });
-    followed.push(service.follow(gateway.url));
-    return gateway;
-  }
-  const running = [await start('1'), await start('2')];
+  const workers = ['1', '2', '1'];
+  const gateways = await Promise.all(workers.map((WORKERS) => serve({ ...settings, WORKERS })));
+  for (const { url } of gateways) service.follow(url);
   const end = request(service.url);
-  for (const { child, exit } of running) {
-    await start('1');
+  for (const { child, exit } of gateways.slice(0, 2)) {
     child.kill('SIGTERM');
     expect(await exit).toMatchObject({ code: 0 });
   }
   await sleep(500);
-  const statuses = await end();
-  await endProcesses();
-  await Promise.all(followed);
-  return statuses;
+  return end();
 }
 
 it('loses no request if gateways go on serving for longer than the service takes to notice', async () => {
   const statuses = await restartWith('6');
-  expect(statuses.length).toBeGreaterThan(200);
+  expect(statuses.length).toBeGreaterThan(50);
   expect(statuses.filter((status) => status !== 200)).toEqual([]);
-});
+}, 300_000);
 
 it('loses requests if gateways stop at once', async () => {
   expect(await restartWith('0')).toContain(0);
-});
+}, 300_000);
