@@ -1,10 +1,9 @@
-/** The button with the name of the user, and what it opens: the tier, the settings, the other pages, and signing out. */
+/** The button with the name of the user, and what it opens: the tier, the other pages, and signing out. */
 
-import { useRef } from 'preact/hooks';
 import { graphql } from './api/graphql.ts';
 import { useLive } from './api/useLive.ts';
 import { hasGraphiql, hasReferences } from './page.ts';
-import { base, home } from './paths.ts';
+import { home } from './paths.ts';
 
 const account = graphql(`
   query Account {
@@ -19,7 +18,6 @@ const account = graphql(`
 
 export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
   const { username = '', profileTitle, subscriptionTier } = useLive(account, {}).data?.viewer ?? {};
-  const menu = useRef<HTMLDivElement>(null);
   const facts = [profileTitle, subscriptionTier && `Tier ${subscriptionTier}`].filter(Boolean);
   return (
     <>
@@ -31,14 +29,11 @@ export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
         <span class="hidden">Account </span>
         <span class="username">{username}</span>
       </button>
-      <div ref={menu} id="account-menu" class="card account-menu" popover="auto">
+      <div id="account-menu" class="card account-menu" popover="auto">
         <p>
           <b>{username}</b>
           {facts.length > 0 && <span class="hint">{facts.join(' · ')}</span>}
         </p>
-        <a href={`${base}/settings`} onClick={() => menu.current?.hidePopover()}>
-          Settings
-        </a>
         {hasGraphiql && <a href={`${home}graphql`}>GraphiQL</a>}
         {hasReferences && <a href={`${home}schema`}>Schema</a>}
         {hasReferences && <a href={`${home}docs`}>REST reference</a>}

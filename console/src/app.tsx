@@ -19,6 +19,7 @@ const links = [
   [`${base}/programs`, 'Programs'],
   [`${base}/history`, 'History'],
   [`${base}/locks`, 'Locks'],
+  [`${base}/settings`, 'Settings'],
 ] as const;
 
 export function App() {

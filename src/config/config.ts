@@ -269,8 +269,11 @@ export function readConfig(env: Environment, groups: readonly SettingsGroup[] = 
   return config;
 }
 
-/** The command with which the operator runs `dovetail`. compose.yaml sets it for a container of `docker compose`. */
-export const program = (): string => process.env.DOVETAIL_COMMAND || 'npx dovetail';
+/**
+ * The command with which the operator runs `dovetail`. The image, compose.yaml and others set theirs. By default it is one that works in a clone
+ * and beside an installed package: npx gets a command that it does not find from the package of its name, and `dovetail` is somebody else's.
+ */
+export const program = (): string => process.env.DOVETAIL_COMMAND || 'npx dovetail-gateway';
 
 /** The command line for a command on the database of these settings. */
 export function commandLine(

@@ -7,6 +7,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
+import { program } from '../config/config.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { root } from '../root.ts';
 import { createDatabase } from './connection.ts';
@@ -109,7 +110,7 @@ function explain({ user }: pg.Client, error: unknown): SetupError {
   // `insufficient_privilege`
   const says =
     systemCodeOf(error) === '42501'
-      ? `The role ${JSON.stringify(user)} may not migrate the database: ${text}. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables. docs/deployment.md has the rights that any other role needs.`
+      ? `The role ${JSON.stringify(user)} may not migrate the database: ${text}. Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the tables. docs/deployment.md has the rights that any other role needs.`
       : `The database could not be migrated: ${text}`;
   return new SetupError(says, { cause: error });
 }
@@ -185,7 +186,7 @@ export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosi
     };
   return {
     says: `the role ${role} may not create tables in the schema ${JSON.stringify(found.schema)}`,
-    advice: `Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT CREATE ON SCHEMA ${found.quoted} TO ${found.grantee};`,
+    advice: `Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT CREATE ON SCHEMA ${found.quoted} TO ${found.grantee};`,
   };
 }
 

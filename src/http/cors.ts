@@ -116,6 +116,7 @@ function createHeaders(origins: readonly string[], methods: readonly string[]) {
       'Sunset',
       'Link',
       'Age',
+      'Preference-Applied',
     ],
     // Browsers cache a preflight for two hours at most.
     maxAge: 7200,

@@ -39,9 +39,12 @@ export function homePage(
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
   const requests = requestsTo(config.PUBLIC_URL ?? address, demoToken ?? 'YOUR_API_TOKEN');
   const commands = hasOnlyPersisted ? requests.slice(1) : requests;
-  const createToken = `${program()} token create --user NAME --name first`;
+  const createToken = `${program()} token create --user NAME --name first --scope manage`;
   const tokens: [says: string, code: string][] = [
-    [`${accounts?.use ?? ''}A token for a user, with the settings of the gateway:`, createToken],
+    [
+      `${accounts?.use ?? ''}A token for a user, who can create more with it in the console. Run it with the settings of the gateway:`,
+      createToken,
+    ],
   ];
   if (demoToken !== undefined) tokens.unshift(['The token of the demo account:', demoToken]);
   else if (isVacant && !accounts) tokens.push(['The demo account and its token:', `${program()} demo`]);
@@ -52,8 +55,8 @@ export function homePage(
       links: listOf(links, './'),
       token: demoToken ?? '',
       versions,
-      commands: commands.map((command) => copyable(command)).join('\n'),
-      tokens: tokens.map(([says, code]) => copyable(code, says)).join('\n'),
+      commands: commands.map(([says, command]) => copyable(says, command)).join('\n'),
+      tokens: tokens.map(([says, code]) => copyable(says, code)).join('\n'),
     });
     const canAsk = demoToken !== undefined && !hasOnlyPersisted;
     const html = canAsk ? page : page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '');
@@ -66,22 +69,26 @@ export function homePage(
     ...links.map(({ path, what }) => `  ${addressOf(config, path.padEnd(16))} ${what}`),
     '',
     ...tokens.flatMap(([says, command]) => [says, `  ${command}`, '']),
-    ...commands,
+    ...commands.map(([, command]) => command),
   ];
   return textResponse(200, lines.join('\n'), { ...headers, 'Cache-Control': 'private, no-cache' });
 }
 
 /** A request to each API, as a shell command. */
-function requestsTo(address: string, token: string): string[] {
+function requestsTo(address: string, token: string): [says: string, command: string][] {
   const authorization = `-H 'Authorization: Bearer ${token}'`;
   const body = `-d '${JSON.stringify({ query: '{ viewer { username } }' })}'`;
+  const command = (...parts: string[]) => parts.join(' \\\n  ');
   return [
-    [`curl ${address}/graphql`, authorization, "-H 'Content-Type: application/json'", body],
-    [`curl ${address}/api/v1/dtt/templates/active`, authorization],
-  ].map((parts) => parts.join(' \\\n  '));
+    [
+      'GraphQL:',
+      command(`curl ${address}/graphql`, authorization, "-H 'Content-Type: application/json'", body),
+    ],
+    ['REST:', command(`curl ${address}/api/v1/dtt/templates/active`, authorization)],
+  ];
 }
 
 const template = readTemplate('home.html');
 
-const copyable = (code: string, says = '') =>
-  `<div class="copied">${says && `<p>${says}</p>`}<pre tabindex="0"><code>${code}</code></pre><button type="button" hidden>Copy</button></div>`;
+const copyable = (says: string, code: string) =>
+  `<div class="copied"><p>${says}</p><button type="button" hidden>Copy</button><pre tabindex="0"><code>${code}</code></pre></div>`;

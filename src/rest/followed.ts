@@ -125,10 +125,15 @@ async function waitForChange(
     const { validator } = await options.formFor(exchange, given);
     return validator !== undefined && matches(condition, validator.etag);
   }
-  if (!(await hasAlready(current))) return current;
-  const responses = begin(options, followed, current.validator?.etag);
-  if (!responses) return tooMany(options.live.tooMany);
+  const { validator } = current;
+  if (!validator) return current;
   exchange.headers['Preference-Applied'] = `wait=${seconds}`;
+  if (!(await hasAlready(current))) return current;
+  const responses = begin(options, followed, validator.etag);
+  if (!responses) {
+    delete exchange.headers['Preference-Applied'];
+    return tooMany(options.live.tooMany);
+  }
   const stop = () => void responses.return();
   const timer = setTimeout(stop, seconds * 1_000);
   // A client that has left, or has ended its side of the connection, waits no longer.

@@ -71,17 +71,24 @@ const printable = (text: string) => text.replace(/\p{C}/gu, ' ');
 function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): string {
   if (demoToken !== undefined) return '';
   const elsewhere = findAccountsElsewhere(config);
-  const createToken = (user: string) => commandLine(config, `token create --user ${user} --name laptop`);
+  const createToken = (user: string) =>
+    commandLine(config, `token create --user ${user} --name laptop --scope manage`);
   if (elsewhere?.clients) return `\n  ${elsewhere.clients(url)}\n`;
   const lines =
     hasUsers || elsewhere
-      ? [hasUsers || !elsewhere ? 'A token for a user:' : elsewhere.arriving, '', `  ${createToken('NAME')}`]
+      ? [
+          hasUsers || !elsewhere
+            ? 'A token for a user, who can create more with it in the console:'
+            : elsewhere.arriving,
+          '',
+          `  ${createToken('NAME')}`,
+        ]
       : [
           'Nobody has an account in this database yet. There are two ways to one:',
           '',
           '  the demo account, which takes a database without users',
           `    ${commandLine(config, 'demo')}`,
-          '  an account of your own and its token; docs/operations.md#users has the SQL that fills it',
+          '  an account of your own, and a token that can create more in the console; docs/operations.md#users has the SQL that fills it',
           `    ${commandLine(config, 'user create me --tier ultra')}`,
           `    ${createToken('me')}`,
         ];

@@ -92,7 +92,7 @@ it('has an account menu that says who is signed in, and opens and closes by keyb
   const menu = page.locator('.account-menu');
   await menu.getByText('Explorer · Tier ultra').waitFor();
   const links = await menu.getByRole('link').allInnerTexts();
-  expect(links).toEqual(['Settings', 'GraphiQL', 'Schema', 'REST reference']);
+  expect(links).toEqual(['GraphiQL', 'Schema', 'REST reference']);
   await expectAccessible(page, 'console-menu');
   await page.keyboard.press('Escape');
   await menu.waitFor({ state: 'hidden' });

@@ -112,7 +112,7 @@ it('shows the demo account live, runs a query, and copies the token, also on a s
   // Another client activates another one.
   await postJson(gateway, gateway.token, '/dtt/templates/2', { isActive: true });
   await expect.poll(program).not.toBe('Beginner Program');
-  await page.getByLabel('A query').fill('{ viewer { username } }');
+  await page.getByLabel('Try a query').fill('{ viewer { username } }');
   await page.getByRole('button', { name: 'Run' }).click();
   await expect.poll(() => page.getByLabel('Its response').inputValue()).toContain('"username": "demo"');
   await page
@@ -122,7 +122,7 @@ it('shows the demo account live, runs a query, and copies the token, also on a s
     .click();
   await page.getByRole('button', { name: 'Copied' }).waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(gateway.token);
-  const isCutOff = await page.$$eval('.copied > p + pre', (all) =>
+  const isCutOff = await page.$$eval('.copied > pre', (all) =>
     all.some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth),
   );
   expect(isCutOff).toBe(false);

@@ -39,7 +39,7 @@ it('shows a browser the token and commands to copy, and may not be stored by sha
     expect.stringMatching(/^curl [^<&]*\/graphql /),
     expect.stringMatching(/^curl [^<&]*\/api\/v1\/dtt\/templates\/active /),
     expect.stringMatching(/^dvt_[\w-]{43}$/),
-    'npx dovetail token create --user NAME --name first',
+    'npx dovetail-gateway token create --user NAME --name first --scope manage',
   ]);
   expect(response.headers.get('Cache-Control')).toBe('private, no-cache');
   expect(response.headers.get('Vary')).toBe('Accept, Authorization, Host');
@@ -100,14 +100,14 @@ describe('without a demo token', () => {
   }
 
   it.each([
-    ['npx dovetail', ''],
+    ['npx dovetail-gateway', ''],
     ['docker compose exec gateway dovetail', 'docker compose exec gateway dovetail'],
   ])('has the commands that create an account, as they are run here: %s', async (program, given) => {
     vi.stubEnv('DOVETAIL_COMMAND', given);
     onTestFinished(() => void vi.unstubAllEnvs());
     for (const page of await pagesWith({ DATABASE_URL: 'postgresql://me:hunter2@db.example.com/d' })) {
       expect(page).not.toContain('id="demo"');
-      expect(page).toContain(`${program} token create --user NAME --name first`);
+      expect(page).toContain(`${program} token create --user NAME --name first --scope manage`);
       expect(page).toContain('Bearer YOUR_API_TOKEN');
       expect(page).not.toMatch(/hunter2|db\.example\.com/);
     }
@@ -116,8 +116,8 @@ describe('without a demo token', () => {
   it('has the command for the demo account while nobody has an account', async () => {
     const database = await openTestDatabase();
     for (const page of await pagesWith({}, undefined, undefined, { database }))
-      expect(page).toContain('npx dovetail demo');
-    for (const page of await pagesWith({})) expect(page).not.toContain('dovetail demo');
+      expect(page).toContain('npx dovetail-gateway demo');
+    for (const page of await pagesWith({})) expect(page).not.toMatch(/dovetail\S* demo/);
     await database.close();
   });
 

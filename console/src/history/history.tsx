@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import { useLive } from '../api/useLive.ts';
-import { Empty, messageOf } from '../parts/loaded.tsx';
+import { messageOf } from '../parts/loaded.tsx';
 import { View } from '../parts/view.tsx';
 import { filterOf, readAddress } from './address.ts';
 import { type Day, dayOf } from './calendar.ts';
@@ -81,10 +81,17 @@ export function History() {
 }
 
 const NoSessionsYet = () => (
-  <Empty>
-    There are no sessions yet. Each training with one of your trainers appears here by itself: how often you
-    trained, what was passed, and how it went over time.
-  </Empty>
+  <div class="card history-card">
+    <h2>There are no sessions yet</h2>
+    <p>
+      Each training with one of your trainers appears here by itself: how often you trained, what was passed,
+      and how it went over time.
+    </p>
+    <p class="history-choices">
+      <a href="/console/programs">Choose a program</a>
+      <a href="/console">See your trainers</a>
+    </p>
+  </div>
 );
 
 /** The current day, which changes at midnight. */

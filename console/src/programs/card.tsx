@@ -22,7 +22,9 @@ export function ProgramCard({ program, onActivate }: ProgramCardProps) {
       </h3>
       {tagline && <p>{tagline}</p>}
       <Length segments={segments} />
-      {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={timelineParts(segments)} />}
+      {segments.length > 0 && (
+        <Timeline label={`Segments of ${name}`} parts={timelineParts(segments)} isSummed />
+      )}
       <div class="foot">
         <Badges of={program} />
         <ActivateButton program={program} onClick={onActivate} />
