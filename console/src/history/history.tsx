@@ -88,8 +88,8 @@ const NoSessionsYet = () => (
       and how it went over time.
     </p>
     <p class="history-choices">
-      <a href="/console/programs">Choose a program</a>
-      <a href="/console">See your trainers</a>
+      <a href={`${base}/programs`}>Choose a program</a>
+      <a href={base}>See your trainers</a>
     </p>
   </div>
 );
