@@ -29,7 +29,7 @@ const config: CodegenConfig = {
     },
     'test/generatedClients/generated/client/': {
       ...types,
-      documents: 'src/graphql/examples/*.graphql',
+      documents: 'explorer/examples/*.graphql',
     },
   },
 };

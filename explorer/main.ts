@@ -7,11 +7,11 @@ import { flushSync } from 'react-dom';
 import { createRoot } from 'react-dom/client';
 import { home } from '../console/src/paths.ts';
 import { key } from '../console/src/session.ts';
-import activate from '../src/graphql/examples/activate.graphql?raw';
-import activeTemplate from '../src/graphql/examples/activeTemplate.graphql?raw';
-import devices from '../src/graphql/examples/devices.graphql?raw';
-import follow from '../src/graphql/examples/follow.graphql?raw';
-import lockHistory from '../src/graphql/examples/lockHistory.graphql?raw';
+import activate from './examples/activate.graphql?raw';
+import activeTemplate from './examples/activeTemplate.graphql?raw';
+import devices from './examples/devices.graphql?raw';
+import follow from './examples/follow.graphql?raw';
+import lockHistory from './examples/lockHistory.graphql?raw';
 import './style.css';
 
 /** The tabs, in order. */

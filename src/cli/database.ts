@@ -8,6 +8,7 @@ import { folderOf } from '../database/embedded/folder.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
+import { guideFile } from '../root.ts';
 import { say } from './output.ts';
 
 /** The settings that name the database. */
@@ -43,7 +44,7 @@ async function explain(error: unknown): Promise<unknown> {
   const { code, message } = await readError(error);
   if (code !== '42501') return error;
   return new SetupError(
-    `The role of DATABASE_URL may not do that: ${message}. Name one that may; docs/deployment.md has the rights that commands need.`,
+    `The role of DATABASE_URL may not do that: ${message}. Name one that may; ${guideFile('deployment.md#roles-and-rights')} has the rights that commands need.`,
     { cause: error },
   );
 }

@@ -12,6 +12,7 @@ import { findIgnored, override } from '../config/environment.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { extensions } from '../extensions/extensions.ts';
+import { guideFile } from '../root.ts';
 import { release } from '../version.ts';
 import { demoCommand } from './demo.ts';
 import { healthcheckCommand } from './healthcheck.ts';
@@ -42,7 +43,7 @@ Examples:
   TOKEN=$(${howToRun()} token create --user me --name x)
       a token, in a variable
 
-Settings are environment variables, such as PORT and DATABASE_URL: docs/configuration.md lists them.
+Settings are environment variables, such as PORT and DATABASE_URL: ${guideFile('configuration.md')} lists them.
 The most common have a flag of serve.
 
 Data goes to standard output, words to standard error. Exit codes: 0 done, 1 failed,
@@ -62,9 +63,17 @@ for (const extension of extensions)
 /** The exit code for wrong usage. */
 const wrongUsage = 2;
 
+/** Commander's text about a value that is none of the choices, as it is said of settings. */
+const inOurWords = (text: string) =>
+  text
+    .replace(/^error: option '(--[\w-]+).*' argument '(.*)' is invalid\. Allowed/, '$1 is "$2". Allowed')
+    .replace(/^error: .* value '(.*)' is invalid for argument '(\w+)'\. Allowed/, '<$2> is "$1". Allowed')
+    .replace(/\. Allowed choices are (.*?)(?:, )?([\w-]+)\.$/m, ', but takes $1 or $2.');
+
 /** Makes a command and its subcommands throw an error instead of ending the process. */
 function overrideExit(command: Command): void {
   command.exitOverride();
+  command.configureOutput({ outputError: (text, write) => write(inOurWords(text)) });
   command.commands.forEach(overrideExit);
 }
 overrideExit(program);

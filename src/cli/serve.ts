@@ -2,6 +2,7 @@
 
 import { Command, Option } from 'commander';
 import { settings } from '../config/config.ts';
+import { guideFile } from '../root.ts';
 
 /** The settings with a flag: those that users set when they try things out. */
 const flags = [
@@ -22,7 +23,7 @@ export const serveCommand = new Command('serve')
     'after',
     `
 A flag goes before the variable in its brackets. All other settings are variables alone:
-docs/configuration.md lists them.`,
+${guideFile('configuration.md')} lists them.`,
   );
 
 const options = flags.map(([flag, name]) => {

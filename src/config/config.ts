@@ -33,6 +33,17 @@ export function isOrigin(text: string): boolean {
   return /^[\w.:[\]-]+$/.test(host) && text === (origin === 'null' ? `${protocol}//${host}` : origin);
 }
 
+/** Which origins a list means that leaves schemes out, or goes on after the host. */
+function originsMeant(text: string): string | undefined {
+  const meant = text.split(',').map((item) => {
+    const address = item.trim();
+    const scheme = /^(localhost|127\.|\[::1\])/.test(address) ? 'http' : 'https';
+    const url = /^[a-z][a-z\d+.-]*:\/\//i.test(address) ? address : `${scheme}://${address}`;
+    return /[.:]|^localhost$/.test(address) && URL.canParse(url) ? new URL(url).origin : '';
+  });
+  return meant.every(isOrigin) ? `Did you mean ${meant.join()}?` : undefined;
+}
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 export const settings = {
@@ -124,7 +135,8 @@ export const settings = {
     ),
     isList: true,
     // A wildcard would be compared literally, with origins that no page can have.
-    advice: (value: string) => (value.includes('*') ? 'Name each one: there are no wildcards.' : undefined),
+    advice: (value: string) =>
+      value.includes('*') ? 'Name each one: there are no wildcards.' : originsMeant(value),
   },
   PERSISTED_OPERATIONS_FILE: setting(
     'operations that requests may name by id: a manifest in JSON, or GraphQL',

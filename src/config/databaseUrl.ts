@@ -2,6 +2,7 @@
 
 import pg from 'pg';
 import { errorText } from '../errors.ts';
+import { guideFile } from '../root.ts';
 import { isSimilar } from './similarNames.ts';
 
 /** The supported values of `sslmode`: a selection of those of libpq and `pg`. */
@@ -9,8 +10,7 @@ const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'ver
 
 const tlsParameters = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'];
 
-const oneHost =
-  'A URL names one host, and has no target_session_attrs: have one address lead to the primary, see docs/deployment.md#one-address-for-the-primary.';
+const oneHost = `A URL names one host, and has no target_session_attrs: have one address lead to the primary, see ${guideFile('deployment.md#one-address-for-the-primary')}.`;
 
 /**
  * The URL for `pg`, with `verify-full` in place of the modes that `pg` treats as `verify-full`: for these it prints a long warning
@@ -72,8 +72,7 @@ function complaintOfDriver(url: string): string | undefined {
 }
 
 /** The advice for a URL whose password has a character that ends the host too early. */
-export const encodedPassword =
-  'A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see docs/configuration.md#passwords-in-urls.';
+export const encodedPassword = `A password with characters such as @, #, / or ? is written as encodeURIComponent makes it: see ${guideFile('configuration.md#passwords-in-urls')}.`;
 
 /** Whether a /, ? or # in the password of a URL seems to have cut off its host, since an @ follows. */
 export function hasCutPassword(url: string): boolean {

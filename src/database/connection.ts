@@ -6,6 +6,7 @@ import pg from 'pg';
 import { shellWord } from '../config/config.ts';
 import { encodedPassword, hasCutPassword, withPlainSslMode } from '../config/databaseUrl.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
+import { guideFile } from '../root.ts';
 import {
   checkPooler,
   createSession,
@@ -234,7 +235,7 @@ function reasonsFor(
   said: string,
   setting: ServerSetting,
 ): readonly [pattern: RegExp, says: string, advice: string][] {
-  const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see docs/configuration.md#tls.`;
+  const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see ${guideFile('configuration.md#tls')}.`;
   const byVariable = process.env.PGSSLMODE
     ? ' PGSSLMODE is set, and asks for TLS where a URL has no sslmode.'
     : '';

@@ -12,17 +12,14 @@ import {
   type GraphQLResolveInfo,
   type GraphQLSchema,
   getArgumentValues,
-  getIntrospectionQuery,
   getNamedType,
   getNullableType,
-  getOperationAST,
   isAbstractType,
   isInterfaceType,
   isListType,
   isObjectType,
   Kind,
   type OperationDefinitionNode,
-  parse,
   SchemaMetaFieldDef,
   type SelectionSetNode,
   TypeMetaFieldDef,
@@ -96,21 +93,6 @@ export function complexityOf(
   const complexity = countFields(schema, document, operation, weigh);
   if (isFixed) fixed.set(operation, complexity);
   return complexity;
-}
-
-/** The complexity of the introspection query by which tools read the whole schema. */
-export function complexityOfTools(schema: GraphQLSchema): number {
-  const document = parse(
-    getIntrospectionQuery({
-      specifiedByUrl: true,
-      directiveIsRepeatable: true,
-      schemaDescription: true,
-      inputValueDeprecation: true,
-      oneOf: true,
-    }),
-  );
-  const operation = getOperationAST(document);
-  return operation ? complexityOf(schema, document, operation, {}) : 0;
 }
 
 /**

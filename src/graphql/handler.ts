@@ -273,10 +273,9 @@ function createRun(yoga: Yoga, others: readonly Plugin[], createContext: Graphql
   /** Has Yoga execute an operation that was found. Its steps for parameters and results do nothing without other plugins. */
   function execute(context: RequestContext, text: string, params: GraphQLParams) {
     const contextValue = Object.assign(context, { params });
-    const { schema, parse, validate, execute } = yoga.getEnveloped(contextValue);
-    const document = parse(text);
+    const { schema, parse, execute } = yoga.getEnveloped(contextValue);
     // Throws the errors of our plugins. The document itself is valid.
-    validate(schema, document);
+    const document = parse(text);
     return execute({ schema, document, contextValue });
   }
 
@@ -308,7 +307,7 @@ function createRun(yoga: Yoga, others: readonly Plugin[], createContext: Graphql
   ): Promise<HttpResponse | StreamedResponse> => {
     const expected = found?.operation.type;
     const own = { exchange, viewer, accepted, given: params, expected, progress: {} };
-    const context: RequestContext = viewer ? { ...createContext(viewer), ...own } : own;
+    const context: RequestContext = viewer ? Object.assign(createContext(viewer), own) : own;
     const isMessage = 'content' in given;
     const isThin = 'body' in given && isThinPathOpen && expected !== OperationTypeNode.SUBSCRIPTION;
     // Only the thin path takes what a WebSocket or a tool has sent.
@@ -328,7 +327,7 @@ function createRun(yoga: Yoga, others: readonly Plugin[], createContext: Graphql
 const noted = <Response extends HttpResponse | StreamedResponse>(
   response: Response,
   { progress: { operation, errorCode } }: RequestContext,
-): Response => ({ ...response, operation: operation?.label, errorCode });
+): Response => Object.assign(response, { operation: operation?.label, errorCode });
 
 /** Each result as a piece of a stream, for a WebSocket, which has heartbeats and an end of its own. */
 const streamOf = (

@@ -20,10 +20,16 @@ export const httpErrors = {
   methodNotAllowed: { status: 405, code: 'BAD_USER_INPUT', message: messages.methodNotAllowed },
   tooSlow: { status: 408, code: 'BAD_USER_INPUT', message: messages.tooSlow },
   headersTooLarge: { status: 431, code: 'BAD_USER_INPUT', message: messages.headersTooLarge },
-  tooManyRequests: { code: 'TOO_MANY_REQUESTS', message: messages.tooManyRequests },
   tooBusy: { code: 'SERVICE_UNAVAILABLE', message: messages.tooBusy },
   internal: { code: 'INTERNAL_SERVER_ERROR', message: messages.internal },
 } as const satisfies Record<string, HttpError>;
+
+/** @param retryAfter in seconds. */
+export const tooManyRequests = (retryAfter: number): HttpError => ({
+  code: 'TOO_MANY_REQUESTS',
+  message: messages.tooManyRequests(retryAfter),
+  retryAfter,
+});
 
 export function errorResponse(
   endpoint: Endpoint,

@@ -14,16 +14,17 @@ export function createRateLimits(
   const tokens = createRateLimit('token', config.RATE_LIMIT, shared);
   const addresses = createRateLimit('address', config.RATE_LIMIT_ANONYMOUS, shared);
   /**
-   * Counts one or more requests, and returns whether they exceed the limit. Sets the `RateLimit` headers of the response.
+   * Counts one or more requests, and sets the `RateLimit` headers of the response. Returns after how many seconds the client may try
+   * again if they exceed the limit, undefined otherwise.
    * @param key the key for requests of the same token; undefined for an anonymous client.
    */
-  return (exchange: Exchange, key: string | undefined, requests?: number): boolean => {
+  return (exchange: Exchange, key: string | undefined, requests?: number): number | undefined => {
     const { isExceeded, headers } =
       key === undefined
         ? addresses.spend(addressOf(exchange.request, config.TRUST_PROXY), requests)
         : tokens.spend(key, requests);
     Object.assign(exchange.headers, headers);
-    return isExceeded;
+    return isExceeded ? Number(headers['Retry-After']) : undefined;
   };
 }
 

@@ -50,14 +50,16 @@ export const isFromLoopback = ({ socket, headers }: IncomingMessage, trustedProx
   !forwardingHeaders.some((name) => name in headers);
 
 /**
- * Whether a request has no valid Host, more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section 11.6.2), or a
- * transfer coding besides `chunked` (RFC 9112, section 6.1). Node uses the first of several headers, and passes such a body on as it
- * came, but a proxy in front may have read it in another way.
+ * The message for a request that has no valid Host, more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section
+ * 11.6.2), or a transfer coding besides `chunked` (RFC 9112, section 6.1); undefined for any other. Node uses the first of several
+ * headers, and passes such a body on as it came, but a proxy in front may have read it in another way.
  */
-export function isAmbiguous({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
+export function ambiguityOf({ httpVersion, headers, rawHeaders }: IncomingMessage): string | undefined {
   const { 'transfer-encoding': coding = 'chunked' } = headers;
-  if (coding.toLowerCase() !== 'chunked') return true;
-  if (headers.host === undefined ? httpVersion === '1.1' : !hostForm.test(headers.host)) return true;
+  if (coding.toLowerCase() !== 'chunked') return badHeader('Transfer-Encoding must be chunked, or left out');
+  if (headers.host === undefined && httpVersion === '1.1') return badHeader('the request has no Host header');
+  if (headers.host !== undefined && !hostForm.test(headers.host))
+    return badHeader('Host must be a name or an address, with or without a port');
   let hosts = 0;
   let tokens = 0;
   // Names are at even indexes, each followed by its value.
@@ -67,8 +69,11 @@ export function isAmbiguous({ httpVersion, headers, rawHeaders }: IncomingMessag
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
     else if (name.length === 13 && name.toLowerCase() === 'authorization') tokens++;
   }
-  return hosts > 1 || tokens > 1;
+  if (hosts > 1) return badHeader('the request has more than one Host header');
+  return tokens > 1 ? badHeader('the request has more than one Authorization header') : undefined;
 }
+
+const badHeader = (what: string) => `${messages.badRequest}: ${what}`;
 
 /**
  * Those of the media types that a client accepts (RFC 9110, section 12.5.1), the preferred one first; all of them without a header.

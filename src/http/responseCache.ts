@@ -101,7 +101,9 @@ export function createResponseCache(versions: DataVersions, options: ResponseCac
 function createShared() {
   const all = new WeakMap<object, Map<string, Promise<HttpResponse>>>();
   return (sharer: object) => {
-    const running = all.get(sharer) ?? new Map<string, Promise<HttpResponse>>();
+    const known = all.get(sharer);
+    if (known) return known;
+    const running = new Map<string, Promise<HttpResponse>>();
     all.set(sharer, running);
     return running;
   };

@@ -27,6 +27,7 @@ export const pages: readonly Link[] = [
   { path: '/graphql', name: 'GraphiQL', what: 'queries with examples and completion', when: hasGraphiql },
   { path: '/schema', name: 'Schema', what: 'every query and type, with examples', when: hasReferences },
   { path: '/docs', name: 'REST', what: 'every route, to read and to try', when: hasReferences },
+  { path: '/guides', name: 'Guides', what: 'how to use it and how to run it, with a search' },
 ];
 
 /** Everything that can be opened. The probes are for programs, rather than for people. */
@@ -68,8 +69,9 @@ const themeChoice = `<select name="theme" aria-label="Theme" title="Theme">
 /** The header of a page, in HTML. @param current the path of that page. */
 export function headerFor(settings: PageSettings, current: string): string {
   const home = homeFrom(current);
+  const isIn = (path: string) => path === current || current.startsWith(`${path}/`);
   const marked = (path: string) =>
-    `href="${home}${path.slice(1)}"${path === current ? ' aria-current="page"' : ''}`;
+    `href="${home}${path.slice(1)}"${isIn(path) ? ' aria-current="page"' : ''}`;
   const links = linksFor(settings, pages).map(({ path, name }) => `<a ${marked(path)}>${name}</a>`);
   return `<header>\n<a class="name" ${marked('/')}>Dovetail</a>\n<nav aria-label="Pages">${links.join('')}</nav>\n${themeChoice}\n</header>`;
 }

@@ -1,5 +1,6 @@
 /** Everything besides the APIs, by path: pages for browsers, documents for code generators, and probes. */
 
+import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { addressOf, type Config, hasConsole } from '../config/config.ts';
@@ -7,14 +8,15 @@ import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { RunInTurn } from '../database/turns.ts';
 import { failureResponse } from '../http/errorResponse.ts';
-import type { Exchange } from '../http/exchange.ts';
+import { type Exchange, restPath } from '../http/exchange.ts';
 import { isFromBrowser, isRead } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
+import { root } from '../root.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { type AccountsElsewhere, homePage } from './home.ts';
 import { headerFor, homeFrom, linksFor, listOf, type PageSettings, pages } from './links.ts';
-import { bundledFiles, type PageHandler, pageResponse, staticResponse } from './page.ts';
+import { bundledFiles, type PageHandler, pageResponse, staticFile, staticResponse } from './page.ts';
 import { escapeHtml, readTemplate } from './template.ts';
 
 interface PagesOptions {
@@ -49,8 +51,18 @@ export function createPages(
       const isVacant = demoToken === undefined && (await findVacancy());
       return homePage(exchange, config, { demoToken, isVacant }, options.accounts);
     })
+    .set(
+      '/favicon.ico',
+      staticFile('icon.svg', () => readFile(new URL('src/pages/icon.svg', root)), {
+        'Cache-Control': 'public, max-age=86400',
+      }),
+    )
     .set('/healthz', () => textResponse(200, 'alive'))
     .set('/readyz', createReadiness(options, watch));
+  pages.set(
+    '/guides',
+    onDemand(async () => (await import('./guides.ts')).createGuides(config)),
+  );
   if (hasConsole(config)) {
     const console = onDemand(async () => (await import('./console.ts')).createConsole(demoTokenFor, config));
     pages.set('/console', console);
@@ -68,9 +80,9 @@ export function createPages(
   async function respond(exchange: Exchange): Promise<HttpResponse> {
     const { path } = exchange;
     // These have more paths below them.
-    const [, parent = path] = /^(\/docs|\/console|\/graphiql)\//.exec(path) ?? [];
+    const [, parent = path] = /^(\/docs|\/guides|\/console|\/graphiql)\//.exec(path) ?? [];
     const page = pages.get(parent);
-    if (!page) return textResponse(404, nothingAt(path, graphql, missingPages));
+    if (!page) return textResponse(404, nothingAt(path, config, missingPages));
     exchange.operation = parent === '/openapi.json' ? '/docs' : parent;
     if (!isRead(exchange)) return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     return page(exchange);
@@ -92,10 +104,15 @@ function onDemand(load: () => Promise<PageHandler>): PageHandler {
 }
 
 /** @param path comes from the client, so the response does not repeat it. */
-function nothingAt(path: string, graphql: string, hints: Readonly<Record<string, string>>): string {
+function nothingAt(path: string, config: PageSettings, hints: Readonly<Record<string, string>>): string {
   if (Object.hasOwn(hints, path)) return `Not found. ${hints[path]}`;
   const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
-  const hint = isNearGraphql ? `GraphQL is at ${graphql}, without a slash behind it. ` : '';
+  const isNearRest = /^\/+(api|v\d+|dtt|lkbx|ossm|users)(\/|$)/i.test(path);
+  const hint = isNearGraphql
+    ? `GraphQL is at ${addressOf(config, '/graphql')}, without a slash behind it. `
+    : isNearRest
+      ? `The REST interface is below ${addressOf(config, restPath)}, as in ${addressOf(config, restPath)}/dtt. `
+      : '';
   return `Not found. ${hint}The home page lists all pages.`;
 }
 

@@ -13,7 +13,7 @@ export const createSchemaPage = (settings: PageSettings): PageHandler =>
       header: headerFor(settings, '/schema'),
       title: 'GraphQL schema',
       description: 'Every query and every type of the GraphQL schema, with examples.',
-      introduction: `${prose(ownSchema.description)}<p><a href="schema.graphql">Download the schema (SDL)</a>. What stays as it is, and how changes are announced, is in <code>docs/stability.md</code> of the project.</p>`,
+      introduction: `${prose(ownSchema.description)}<p><a href="schema.graphql">Download the schema (SDL)</a>. What stays as it is, and how changes are announced, is in <a href="guides/stability">Stability</a>.</p>`,
       content: sectionsOf(ownSchema, hasGraphiql(settings)).join('\n'),
     });
   });

@@ -48,14 +48,21 @@ export function followerOf(options: FollowOptions, followed: Followed): Task['fo
     return async (current) => (current.status === 200 ? streamEvents(options, followed) : current);
   const seconds = headers.prefer === undefined ? undefined : readWait(String(headers.prefer));
   if (seconds === undefined || method !== 'GET' || headers['if-none-match'] === undefined) return undefined;
-  return (current) => waitForChange(options, followed, current, Math.min(seconds, longestWait));
+  return async (current) => {
+    const applied = Math.min(seconds, longestWait);
+    const response = await waitForChange(options, followed, current, applied);
+    // Only for a response that may be a 304.
+    if (response.validator) followed.exchange.headers['Preference-Applied'] = `wait=${applied}`;
+    return response;
+  };
 }
 
 /** The seconds of `wait` (RFC 7240, section 4.3): of several preferences with this name, only the first counts (section 2). */
 export function readWait(prefer: string): number | undefined {
-  const preferences = prefer.match(/(?:"(?:[^"\\]|\\.)*"|[^,"])+/g) ?? [];
-  const wait = preferences.find((each) => /^\s*wait\s*(?:[=;]|$)/i.test(each));
-  const [, seconds] = /=\s*"?(\d+)"?\s*(?:;|$)/.exec(wait ?? '') ?? [];
+  // A value may be quoted. Other quoted texts may contain anything.
+  const plain = prefer.replace(/"(\d+)"/g, '$1').replace(/"[^"]*"/g, '');
+  const wait = plain.split(',').find((each) => /^\s*wait\s*(?:[=;]|$)/i.test(each));
+  const [, seconds] = /^[^=]*=\s*(\d+)\s*(?:;|$)/.exec(wait ?? '') ?? [];
   return seconds === undefined ? undefined : Number(seconds);
 }
 
@@ -125,20 +132,15 @@ async function waitForChange(
     const { validator } = await options.formFor(exchange, given);
     return validator !== undefined && matches(condition, validator.etag);
   }
-  const { validator } = current;
-  if (!validator) return current;
-  exchange.headers['Preference-Applied'] = `wait=${seconds}`;
   if (!(await hasAlready(current))) return current;
-  const responses = begin(options, followed, validator.etag);
-  if (!responses) {
-    delete exchange.headers['Preference-Applied'];
-    return tooMany(options.live.tooMany);
-  }
+  const responses = begin(options, followed, current.validator?.etag);
+  if (!responses) return tooMany(options.live.tooMany);
   const stop = () => void responses.return();
   const timer = setTimeout(stop, seconds * 1_000);
   // A client that has left, or has ended its side of the connection, waits no longer.
   response.once('close', stop);
   request.socket.once('end', stop);
+  if (exchange.isOver || request.socket.readableEnded) stop();
   try {
     for (;;) {
       const { done, value } = await responses.next();

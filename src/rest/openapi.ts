@@ -176,7 +176,7 @@ function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObj
     messages.invalidId,
     ...(isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
     messages.wrongPosition,
-    messages.badRequest,
+    `${messages.badRequest}: the request has more than one Authorization header`,
   ];
   const withoutBody = body ? [] : [413, 415];
   const shared = Object.keys(sharedFailures).filter((status) => !withoutBody.includes(Number(status)));
@@ -371,7 +371,7 @@ const sharedFailures: Readonly<Record<string, ResponseObject>> = {
   408: failure(408, [messages.tooSlow]),
   413: failure(413, [messages.bodyTooLarge]),
   415: failure(415, [messages.bodyEncoded], 'Accept-Encoding'),
-  429: failure(429, [messages.tooManyRequests], 'Retry-After'),
+  429: failure(429, [messages.tooManyRequests(42)], 'Retry-After'),
   431: failure(431, [messages.headersTooLarge]),
   500: failure(500, [messages.internal]),
   // An extension has the messages of these two.

@@ -84,11 +84,11 @@ function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): strin
           `  ${createToken('NAME')}`,
         ]
       : [
-          'Nobody has an account in this database yet. There are two ways to one:',
+          'No accounts yet. Create one in either way:',
           '',
-          '  the demo account, which takes a database without users',
+          '  the demo account, which needs an empty database',
           `    ${commandLine(config, 'demo')}`,
-          '  an account of your own, and a token that can create more in the console; docs/operations.md#users has the SQL that fills it',
+          `  an account of your own, and a token that can create more in the console; ${url}/guides/operations#users has the SQL that fills it`,
           `    ${commandLine(config, 'user create me --tier ultra')}`,
           `    ${createToken('me')}`,
         ];

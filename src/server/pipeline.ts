@@ -22,10 +22,10 @@ import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { addressOf } from '../http/clientAddress.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
-import { errorResponse, httpErrors } from '../http/errorResponse.ts';
+import { errorResponse, httpErrors, tooManyRequests } from '../http/errorResponse.ts';
 import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
-import { asksForPage, isAmbiguous, isFromLoopback, isRead } from '../http/request.ts';
+import { ambiguityOf, asksForPage, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { formFor } from '../http/send.ts';
 import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
@@ -71,8 +71,9 @@ export function createPipeline(options: ServerOptions, deadlines: Deadlines, out
 // It awaits promises only: an `await` of any other value takes about as long as a lookup in the response cache.
 async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse | StreamedResponse> {
   const { endpoint } = exchange;
-  if (isAmbiguous(exchange.request))
-    return errorResponse(endpoint, httpErrors.badRequest, { Connection: 'close' });
+  const message = ambiguityOf(exchange.request);
+  if (message !== undefined)
+    return errorResponse(endpoint, { ...httpErrors.badRequest, message }, { Connection: 'close' });
   if (endpoint === 'page') return steps.page(exchange);
 
   const early = checkOrigin(steps, exchange);
@@ -205,8 +206,10 @@ function createAccess(
 
   /** Counts requests. @returns the response if they are too many. */
   function count(exchange: Exchange, viewer: Viewer | null, requests?: number): HttpResponse | undefined {
-    const isExceeded = limitRate(exchange, rateKeyOf(viewer), requests);
-    return isExceeded ? errorResponse(exchange.endpoint, httpErrors.tooManyRequests) : undefined;
+    const retryAfter = limitRate(exchange, rateKeyOf(viewer), requests);
+    return retryAfter === undefined
+      ? undefined
+      : errorResponse(exchange.endpoint, tooManyRequests(retryAfter));
   }
 
   async function lookUp(exchange: Exchange): Promise<Access> {
@@ -430,14 +433,20 @@ function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'toke
     return found instanceof Promise ? found.then(noted) : noted(found);
   };
 
-  /** Makes a function that runs what needs a scope of the viewer's token: each statement or request may have waited for its turn. */
+  /**
+   * Makes a function that runs what needs a scope of the viewer's token: each statement or request may have waited for its turn. It throws
+   * at once if the token is known to have ended.
+   */
   function guard(viewer: Viewer, needed: Scope): RunInTurn {
-    return async (statement) => {
-      if (viewer.ended?.aborted) throw unauthenticated('invalid');
-      const found = viewer.tokenId === undefined ? viewer : viewers.recheck(viewer);
-      const now = found instanceof Promise ? await found : found;
+    function check(now: Presented | null): void {
       if (now === null || now === 'expired') throw unauthenticated(now ?? 'invalid');
       if (!allows(now.scope, needed)) throw beyondScope(needed, false);
+    }
+    return (statement) => {
+      if (viewer.ended?.aborted) throw unauthenticated('invalid');
+      const found = viewer.tokenId === undefined ? viewer : viewers.recheck(viewer);
+      if (found instanceof Promise) return found.then(check).then(statement);
+      check(found);
       return statement();
     };
   }

@@ -126,13 +126,17 @@ function createOutages(logger: Logger): Outages & { count(outcome: Outcome): voi
     fail,
     async watch(statement) {
       const before = outage;
-      const result = await statement().catch(fail);
-      // A statement that began earlier says nothing.
-      if (outage && outage === before) {
-        logger.info({ requests: outage.requests }, 'the database is back');
-        outage = undefined;
+      try {
+        const result = await statement();
+        // A statement that began earlier says nothing.
+        if (outage && outage === before) {
+          logger.info({ requests: outage.requests }, 'the database is back');
+          outage = undefined;
+        }
+        return result;
+      } catch (error) {
+        return fail(error);
       }
-      return result;
     },
     count({ status }) {
       if (outage && status === 503) outage.requests++;

@@ -7,7 +7,7 @@ import { requestSpans } from '../channels.ts';
 import { addressOf, type Config } from '../config/config.ts';
 import type { PipelineAccess } from '../graphql/transports/webSockets.ts';
 import { responseOn } from '../http/connections.ts';
-import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
+import { errorResponse, failureResponse } from '../http/errorResponse.ts';
 import {
   type Exchange,
   type ExchangeListener,
@@ -15,7 +15,7 @@ import {
   openExchange,
   openMessage,
 } from '../http/exchange.ts';
-import { isAmbiguous } from '../http/request.ts';
+import { ambiguityOf } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { send } from '../http/send.ts';
 import type { ServerOptions } from './options.ts';
@@ -121,7 +121,8 @@ function findUpgradeError({ request, endpoint }: Exchange, config: Config): Http
       { Upgrade: 'websocket', Connection: 'Upgrade, close', ...others },
     );
 
-  if (isAmbiguous(request)) return fail(httpErrors.badRequest.message);
+  const ambiguity = ambiguityOf(request);
+  if (ambiguity !== undefined) return fail(ambiguity);
   if (endpoint !== 'graphql')
     return required(`WebSockets are opened at ${addressOf(config, '/graphql')}, and nowhere else`);
   if (headers.upgrade?.trim().toLowerCase() !== 'websocket')

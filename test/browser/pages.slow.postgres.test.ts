@@ -15,6 +15,7 @@ it.each([
   { name: 'home', path: '/', shows: 'Beginner Program' },
   { name: 'rest', path: '/docs', shows: 'Users' },
   { name: 'schema', path: '/schema', shows: 'Queries' },
+  { name: 'guide', path: '/guides/configuration', shows: 'Values in files' },
   { name: 'error', path: '/nothing', shows: 'Not Found' },
   { name: 'explorer', path: '/graphql', shows: 'dttDevices' },
 ])('$name is accessible, and no wider than any window', async ({ name, path, shows }) => {
@@ -104,6 +105,23 @@ it('the search leaves the cards with all its words, in both references, and a li
   expect(complaints).toEqual([]);
 });
 
+it('the search of the guides is used by the keyboard alone, and opens the section', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/guides/decisions/fast-path`);
+  await page.keyboard.press('/');
+  await page.keyboard.type('password with special characters');
+  await page.getByText(/^\d+ results$/).waitFor();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${gateway.url}/guides/configuration#passwords-in-urls`);
+  await page.keyboard.press('/');
+  await page.keyboard.type('zzzzz');
+  await page.getByText('No results for "zzzzz".').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('heading', { name: 'Passwords in URLs' }).waitFor();
+  await page.locator('.code').first().getByRole('button', { name: 'Copy' }).waitFor();
+  expect(complaints).toEqual([]);
+});
+
 it('shows the demo account live, runs a query, and copies the token, also on a screen of 320 pixels', async () => {
   const { page, complaints } = await browser.open(gateway.url, { viewport: { width: 320, height: 568 } });
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -127,5 +145,21 @@ it('shows the demo account live, runs a query, and copies the token, also on a s
   );
   expect(isCutOff).toBe(false);
   expect(await overhang(page)).toBe(0);
+  expect(complaints).toEqual([]);
+});
+
+it('the REST reference follows a route: it shows the response, and each change, until it is stopped', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/docs#getActiveDttTemplate`);
+  const card = page.locator('#getActiveDttTemplate');
+  await card.getByRole('button', { name: 'Follow' }).click();
+  await card.getByText('"name": "Beginner Program"').first().waitFor();
+  const { client } = gateway.database;
+  const { id } = await client.dttTemplate.findFirstOrThrow({ where: { name: 'Beginner Program' } });
+  await client.dttTemplate.update({ where: { id }, data: { name: 'Renamed' } });
+  await card.getByText('"name": "Renamed"').waitFor();
+  await card.getByRole('button', { name: 'Stop' }).click();
+  await card.getByRole('button', { name: 'Follow' }).waitFor();
+  await client.dttTemplate.update({ where: { id }, data: { name: 'Beginner Program' } });
+  expect(await card.getByText('"name": "Renamed"').count()).toBe(1);
   expect(complaints).toEqual([]);
 });

@@ -28,7 +28,7 @@ it('a role that may only read gets one line with the reason', async () => {
       code: 1,
       stdout: '',
       stderr:
-        'The role of DATABASE_URL may not do that: permission denied for table User. Name one that may; docs/deployment.md has the rights that commands need.\n',
+        'The role of DATABASE_URL may not do that: permission denied for table User. Name one that may; docs/deployment.md#roles-and-rights has the rights that commands need.\n',
     });
 });
 
@@ -69,5 +69,7 @@ it('`demo` prints a new token each time, but none with --reset, after which the 
 it('the next command has no URL with a password in it, which the environment has', async () => {
   const DATABASE_URL = urlWith({});
   const { stderr } = await runHere(['user', 'create', 'me'], { DATABASE_URL });
-  expect(stderr).toMatch(/\. Next: npx dovetail-gateway token create --user me --name laptop --scope manage\n$/);
+  expect(stderr).toMatch(
+    /\. Next: npx dovetail-gateway token create --user me --name laptop --scope manage\n$/,
+  );
 });

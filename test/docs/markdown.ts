@@ -1,6 +1,7 @@
 /** Reads the Markdown pages of the repository for the tests. */
 
 import { readdirSync, readFileSync } from 'node:fs';
+import { anchorOf } from '../../guides/render.ts';
 import type { Metric } from '../../src/extensionPoints.ts';
 
 /** Every page, by its path from the root. */
@@ -39,15 +40,9 @@ export function blocksOf(text: string): Block[] {
 /** The text of a page without its fenced blocks. */
 export const proseOf = (text: string): string => text.replace(/^```.*?^```$/gms, '');
 
-/** The anchors of a page's headings, as GitHub makes them. */
-export function anchorsOf(text: string): Set<string> {
-  const anchors = new Set<string>();
-  for (const [, heading = ''] of proseOf(text).matchAll(/^#+ (.*)$/gm)) {
-    const words = heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '');
-    anchors.add(words.trim().replaceAll(' ', '-'));
-  }
-  return anchors;
-}
+/** The anchors of a page's headings. */
+export const anchorsOf = (text: string): Set<string> =>
+  new Set([...proseOf(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading)));
 
 /** The rows of a page's tables whose first cell is code that matches the pattern. */
 export function rowsOf(text: string, key: RegExp): { key: string; row: string }[] {

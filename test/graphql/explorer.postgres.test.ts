@@ -13,7 +13,7 @@ const gateway = await demoGateway();
 const deployed = await gatewayBeside(gateway.database);
 
 it('the examples of GraphiQL are valid', () => {
-  const folder = 'src/graphql/examples';
+  const folder = 'explorer/examples';
   const examples = readdirSync(folder).map((name) => readFileSync(`${folder}/${name}`, 'utf8'));
   expect(examples.flatMap((text) => validate(schema, parse(text)))).toEqual([]);
 });

@@ -45,7 +45,7 @@ describe.each(['/graphql?query={viewer{username}}', me])('at %s', (path) => {
       expect(corsHeaders(response)).toEqual({
         'access-control-allow-origin': origin,
         'access-control-expose-headers':
-          'ETag,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id,Dovetail-Position,Deprecation,Sunset,Link,Age',
+          'ETag,Retry-After,RateLimit,RateLimit-Policy,WWW-Authenticate,X-Request-Id,Dovetail-Position,Deprecation,Sunset,Link,Age,Preference-Applied',
       });
       const vary = response.headers.get('Vary');
       expect(vary).toMatch(/^Authorization(, Accept)?, Accept-Encoding, Origin$/);

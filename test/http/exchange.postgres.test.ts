@@ -3,7 +3,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
-import { isAmbiguous } from '../../src/http/request.ts';
+import { ambiguityOf } from '../../src/http/request.ts';
 import { openExchanges } from '../support/exchanges.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
@@ -128,23 +128,31 @@ describe('an exchange', () => {
 });
 
 it.each([
-  ['1.1', ['Host', 'x', 'Authorization', 'Bearer x'], false],
+  ['1.1', ['Host', 'x', 'Authorization', 'Bearer x'], undefined],
   // Only names count, not values.
-  ['1.1', ['Host', 'host', 'Authorization', 'authorization', 'X', 'host', 'Y', 'host'], false],
-  ['1.1', ['Host', 'x', 'If-None-Match', 'x', 'Authorization', 'x', 'If-None-Match', 'y'], false],
-  ['1.1', ['X', 'y'], true],
+  ['1.1', ['Host', 'host', 'Authorization', 'authorization', 'X', 'host', 'Y', 'host'], undefined],
+  ['1.1', ['Host', 'x', 'If-None-Match', 'x', 'Authorization', 'x', 'If-None-Match', 'y'], undefined],
+  ['1.1', ['X', 'y'], 'the request has no Host header'],
   ...['', 'x.test', 'x.test:', 'x.test:80', '127.0.0.1:4000', '[::1]', '[::1]:4000', 'x_y'].map(
-    (host): [string, string[], boolean] => ['1.1', ['Host', host], false],
+    (host): [string, string[], string | undefined] => ['1.1', ['Host', host], undefined],
   ),
   ...['a b', '"x"', '<x>', 'x:y', 'x/y', '[::1', '[]', 'x@y', 'x,y:80:81'].map(
-    (host): [string, string[], boolean] => ['1.1', ['Host', host], true],
+    (host): [string, string[], string | undefined] => [
+      '1.1',
+      ['Host', host],
+      'Host must be a name or an address, with or without a port',
+    ],
   ),
-  ['1.0', ['X', 'y'], false],
-  ['1.1', ['Host', 'x', 'HOST', 'x'], true],
-  ['1.1', ['Host', 'x', 'AUTHORIZATION', 'x', 'X', 'y', 'authorization', 'x'], true],
-])('isAmbiguous for HTTP/%s with the headers %j is %s', (httpVersion, rawHeaders, expected) => {
+  ['1.0', ['X', 'y'], undefined],
+  ['1.1', ['Host', 'x', 'HOST', 'x'], 'the request has more than one Host header'],
+  [
+    '1.1',
+    ['Host', 'x', 'AUTHORIZATION', 'x', 'X', 'y', 'authorization', 'x'],
+    'the request has more than one Authorization header',
+  ],
+])('the ambiguity of HTTP/%s with the headers %j is %s', (httpVersion, rawHeaders, expected) => {
   const host = rawHeaders.find((_, index) => index % 2 === 1 && /^host$/i.test(rawHeaders[index - 1] ?? ''));
   // The parts of a request that are used.
   const given = { httpVersion, rawHeaders, headers: { host } } as unknown as IncomingMessage;
-  expect(isAmbiguous(given)).toBe(expected);
+  expect(ambiguityOf(given)).toBe(expected && `Bad request: ${expected}`);
 });

@@ -2,9 +2,9 @@
 
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
-import { lookAtPort } from '../../src/http/port.ts';
+import { type AddressInfo, createServer, Server } from 'node:net';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { checkPort, lookAtPort } from '../../src/http/port.ts';
 
 let server: Server | undefined;
 afterEach(() => {
@@ -51,7 +51,22 @@ describe('a port', () => {
   it('of an address that this host does not have is unusable, with the reason', async () => {
     expect(await lookAtPort('192.0.2.1', 4000)).toEqual({
       is: 'unusable',
-      reason: expect.stringContaining('EADDRNOTAVAIL'),
+      reason: expect.stringContaining('this machine has no such address'),
     });
   });
+});
+
+it.each([
+  [
+    'EACCES',
+    /^HOST 127.0.0.1 and PORT 80 cannot be listened on: only root may use ports below 1024 here. Choose another, /,
+  ],
+  ['EADDRNOTAVAIL', /: this machine has no such address\. /],
+  ['EOTHER', /: listen EOTHER\.$/],
+])('a port that cannot be listened on because of %s is explained', async (code, message) => {
+  const failing = vi.spyOn(Server.prototype, 'listen').mockImplementation(() => {
+    throw Object.assign(new Error(`listen ${code}`), { code });
+  });
+  onTestFinished(() => failing.mockRestore());
+  await expect(checkPort('127.0.0.1', 'PORT', 80)).rejects.toThrow(message);
 });

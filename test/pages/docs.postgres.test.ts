@@ -37,7 +37,7 @@ it('the page needs no token, has that of the demo account, and loads nothing fro
   expect(page).not.toMatch(/ src=|\{\{|>undefined|"undefined/);
   const links = [...page.matchAll(/href="([^"#]*)"/g)].map(([, path = '']) => path);
   expect(links.filter((link) => !link.startsWith('data:'))).toEqual([
-    ...['./', './console', './graphql', './schema', './docs', 'openapi.json'],
+    ...['./', './console', './graphql', './schema', './docs', './guides', 'openapi.json'],
   ]);
   for (const [, record] of page.matchAll(/href="#([^"]*)"/g)) expect(page).toContain(`id="${record}"`);
 });

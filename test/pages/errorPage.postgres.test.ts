@@ -10,6 +10,7 @@ const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 it.each([
   ['GET', '/nothing', 404, 'Not Found', 'There is no page at this address.'],
   ['GET', '/api//graphql', 404, 'Not Found', 'GraphQL is at /graphql, without a slash behind it.'],
+  ['GET', '/api/dtt', 404, 'Not Found', 'The REST interface is below /api/v1'],
   ['GET', '/docs/nothing', 404, 'Not Found', 'Try /docs.'],
   ['POST', '/docs', 405, 'Method Not Allowed', 'Only GET and HEAD.'],
 ])('a browser that sends %s %s gets a page, with the pages that there are', async (method, path, ...says) => {
@@ -23,7 +24,7 @@ it.each([
   const links = [...page.matchAll(/<li><a href="([^"]*)"/g)].map(
     ([, link = '']) => new URL(link, gateway.url + path).pathname,
   );
-  expect(links).toEqual(['/', '/console', '/graphql', '/schema', '/docs']);
+  expect(links).toEqual(['/', '/console', '/graphql', '/schema', '/docs', '/guides']);
   expect(Object.fromEntries(response.headers)).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
     'content-security-policy': expect.stringMatching(/^default-src 'none'; .*style-src 'sha256-\S+'/),

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { readWait } from '../../src/rest/followed.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { subscribe } from '../support/events.ts';
@@ -170,7 +171,8 @@ describe('a followed route', () => {
     // An empty id: a client that comes back gets the record, even if it is the one that it had before.
     const gone = { id: '', data: '{"ok":false,"error":"OSSM device not found"}' };
     expect(await events.next()).toEqual(gone);
-    expect(await waiting).toMatchObject({ status: 404, body: gone.data });
+    const { status, headers, body } = await waiting;
+    expect([status, body, headers.get('Preference-Applied')]).toEqual([404, gone.data, null]);
     const late = await follow(alice.token, `/ossm/${id}`, { 'Last-Event-ID': before.id });
     expect([
       late.response.status,
@@ -456,4 +458,26 @@ it('after any writes, the last event of each stream is the response to a fresh r
   }
   // The streams have seen more than their beginnings.
   expect(followed.filter(({ count }) => count > 1).length).toBeGreaterThan(10);
+});
+
+it.each([
+  ['wait=30', 30],
+  ['respond-async, wait=10', 10],
+  ['wait=1, wait=2', 1],
+  ['wait=x, wait=2', undefined],
+  ['Wait = "7" ; a=b', 7],
+  ['foo="a, wait=5"', undefined],
+  ['foo="a, wait=5", wait=6', 6],
+  ['wait', undefined],
+  ['wait=', undefined],
+  ['wait=-1', undefined],
+  ['wait=1.5', undefined],
+  ['await=5', undefined],
+  ['wait=99999999999999999999', 1e20],
+  [`wait=${'9'.repeat(400)}`, Number.POSITIVE_INFINITY],
+  [`${'"\\'.repeat(8_000)}`, undefined],
+])('of the preferences %.40s, the time to wait is %s', (prefer, seconds) => {
+  const began = performance.now();
+  expect(readWait(prefer)).toBe(seconds);
+  expect(performance.now() - began).toBeLessThan(100);
 });

@@ -73,7 +73,7 @@ describe('the banner', () => {
     vi.stubEnv('DOVETAIL_COMMAND', 'docker compose exec gateway dovetail');
     const text = print({ DATABASE_URL: 'postgresql://me:hunter2@postgres/d' }, { hasUsers: false });
     vi.unstubAllEnvs();
-    expect(text).toContain('There are two ways to one:');
+    expect(text).toContain('Create one in either way:');
     expect(text).toContain('\n      docker compose exec gateway dovetail demo\n');
     expect(text).not.toMatch(/npx|\*\*\*/);
   });

@@ -195,7 +195,7 @@ describe('DATABASE_URL', () => {
     });
     const place = `DATABASE_URL='${server.replace(':postgres@', ':***@')}/${name}'`;
     expect(gateway.output.stdout).toContain(`
-    the demo account, which takes a database without users
+    the demo account, which needs an empty database
       ${place} npx dovetail-gateway demo
 `);
     expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');

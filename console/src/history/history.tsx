@@ -5,6 +5,7 @@ import { useLocation } from 'preact-iso';
 import { useLive } from '../api/useLive.ts';
 import { messageOf } from '../parts/loaded.tsx';
 import { View } from '../parts/view.tsx';
+import { base } from '../paths.ts';
 import { filterOf, readAddress } from './address.ts';
 import { type Day, dayOf } from './calendar.ts';
 import { Filters } from './filters.tsx';
@@ -21,7 +22,6 @@ import { pageVariables } from './sessionList.tsx';
 import { SessionsShown } from './sessionsShown.tsx';
 import { statsVariables } from './stats.ts';
 import './history.css';
-import { base } from '../paths.ts';
 
 export function History() {
   const { path, query } = useLocation();

@@ -91,7 +91,7 @@ export function createSql(
       // As in `run`.
       return [written as Row[], rows] as const;
     },
-    findMany: async (...query) => read(found(...query)),
+    findMany: (...query) => read(found(...query)),
     async count(model, where, given, plansEachTime) {
       const rows = await read(filled(named(countStatement(model, where), plansEachTime), given));
       // The statement has this column.

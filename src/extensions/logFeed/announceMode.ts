@@ -7,6 +7,7 @@ import pg from 'pg';
 import { announcedTables } from '../../database/models.ts';
 import { createSession, isUnresponsive } from '../../database/session.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import { guideFile } from '../../root.ts';
 import { newSlot } from './log.ts';
 
 interface FeedSetup {
@@ -97,8 +98,7 @@ function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
 }
 
 /** The requirements of a slot, for errors without a hint of PostgreSQL. */
-const slotNeeds =
-  'The role needs REPLICATION, pg_hba.conf has to let it replicate, max_wal_senders and max_replication_slots have to be large enough, and no pooler may stand in between: see docs/deployment.md.';
+const slotNeeds = `The role needs REPLICATION, pg_hba.conf has to let it replicate, max_wal_senders and max_replication_slots have to be large enough, and no pooler may stand in between: see ${guideFile('deployment.md#by-messages-in-the-log')}.`;
 
 /** Tries to create a slot. Returns undefined if that succeeds, or only has to wait for writing transactions. */
 export async function checkReplicationSlot(direct: pg.ClientConfig): Promise<Diagnosis | undefined> {

@@ -6,7 +6,7 @@
 import type { GraphQLError } from 'graphql';
 import type { Config } from '../../config/config.ts';
 import type { Values } from '../../schema/operation.ts';
-import { complexityOf, complexityOfTools } from '../complexity.ts';
+import { complexityOf } from '../complexity.ts';
 import type { CheckedOperation, GatewayPlugin } from '../context.ts';
 import { type Documents, rejected } from '../documents.ts';
 import { requestError, unreadableRequest } from '../overHttp.ts';
@@ -37,21 +37,16 @@ export function useComplexity(
   { MAX_COMPLEXITY }: Pick<Config, 'MAX_COMPLEXITY'>,
   documents: Documents,
 ): GatewayPlugin {
-  /** The highest complexity for anonymous clients. Computed with their first request. */
-  let maxAnonymous: number | undefined;
-  const computeMaxAnonymous = () => Math.min(MAX_COMPLEXITY, 2 * complexityOfTools(documents.schema));
-
   return {
-    onValidate({ context: { viewer, progress, params } }) {
+    onParse({ context: { progress, params } }) {
       const { document, operation } = progress;
       if (!operation || !document || 'errors' in document) return;
       const measured = measure(documents, { document, operation }, params.variables ?? {});
       if ('errors' in measured) throw new AggregateError(measured.errors);
       progress.variables = measured.variables;
-      maxAnonymous ??= viewer ? undefined : computeMaxAnonymous();
-      const most = viewer ? MAX_COMPLEXITY : (maxAnonymous ?? 0);
       const { complexity } = measured;
-      if (complexity > most) throw requestError(tooComplex('operation', complexity, most));
+      if (complexity > MAX_COMPLEXITY)
+        throw requestError(tooComplex('operation', complexity, MAX_COMPLEXITY));
     },
   };
 }

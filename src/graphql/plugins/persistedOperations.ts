@@ -1,15 +1,25 @@
 /**
- * Finds the document that a request names instead of sending it. Yoga's plugins for persisted operations let anybody use what
- * anybody has registered, and know one of the ways to name a document each.
+ * Hands on the parameters of a request, which the handler has read, with the document that they name instead of sending it. Yoga's readers
+ * do not know `documentId`, fail for variables that are not JSON, and read forms, which other sites can send. Yoga's plugins for persisted
+ * operations let anybody use what anybody has registered, and know one of the ways to name a document each.
  */
 
 import { GraphQLError } from 'graphql';
+import type { GraphQLParams } from 'graphql-yoga';
 import { isRecord } from '../../http/json.ts';
 import type { GatewayPlugin } from '../context.ts';
 import { unreadableRequest, withoutToken } from '../overHttp.ts';
 import type { PersistedOperations } from '../persisted.ts';
 
 export const usePersistedOperations = (persisted: PersistedOperations): GatewayPlugin => ({
+  onRequestParse({ serverContext: { given }, setRequestParser }) {
+    setRequestParser(() => {
+      if (given instanceof GraphQLError) throw given;
+      // `onParams` and Yoga's own plugins check them.
+      return given as GraphQLParams;
+    });
+  },
+
   onParams({ params, setParams, context: { exchange, viewer } }) {
     // The next of Yoga's plugins rejects other values.
     if (!isRecord(params)) return;

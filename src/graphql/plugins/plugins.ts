@@ -14,7 +14,6 @@ import { useErrorLog } from './errors.ts';
 import { usePreparedExecution } from './execution.ts';
 import { type LiveQueryOptions, useLiveQueries } from './liveQueries.ts';
 import { usePersistedOperations } from './persistedOperations.ts';
-import { useRequestReader } from './requestReader.ts';
 import { useScopes } from './scopes.ts';
 import { useStreams } from './streams.ts';
 
@@ -34,7 +33,6 @@ export const plugins = ({
   live,
   others,
 }: PluginOptions): (GatewayPlugin | Plugin)[] => [
-  useRequestReader(),
   usePersistedOperations(persisted),
   useDocuments(documents),
   useScopes(),

@@ -5,7 +5,7 @@ import { beyondScope } from '../../errors.ts';
 import type { GatewayPlugin } from '../context.ts';
 
 export const useScopes = (): GatewayPlugin => ({
-  onValidate({ context: { viewer, progress } }) {
+  onParse({ context: { viewer, progress } }) {
     const { operation } = progress;
     if (operation && viewer && !allows(viewer.scope, operation.scope))
       throw beyondScope(operation.scope, viewer.tokenId === undefined);

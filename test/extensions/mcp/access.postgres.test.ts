@@ -6,7 +6,6 @@ import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { revokeToken } from '../../../src/auth/tokens.ts';
-import { messages } from '../../../src/errors.ts';
 import { blocksOf, readPage } from '../../docs/markdown.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { openBeside, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
@@ -123,7 +122,7 @@ describe('the MCP endpoint', () => {
     const over = await ask(gateway, { token });
     expect(over.status).toBe(429);
     expect(over.headers.get('Retry-After')).toMatch(/^\d+$/);
-    expect(JSON.parse(over.text).error.message).toBe(messages.tooManyRequests);
+    expect(JSON.parse(over.text).error.message).toMatch(/^Too many requests; try again in \d+ s$/);
   });
 
   it('rejects an invalid body with an error code of JSON-RPC', async () => {

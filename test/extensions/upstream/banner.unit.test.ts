@@ -16,7 +16,9 @@ it('a start says that the account is being mirrored, and how to create a token f
 
     DATABASE_URL=postgresql://h/d npx dovetail-gateway token create --user NAME --name laptop --scope manage
 `);
-  expect(print({ UPSTREAM_TOKEN: 'x' }, true)).toContain('\n  A token for a user, who can create more with it in the console:\n');
+  expect(print({ UPSTREAM_TOKEN: 'x' }, true)).toContain(
+    '\n  A token for a user, who can create more with it in the console:\n',
+  );
 });
 
 it('a start tells clients with tokens of the upstream where to ask', () => {

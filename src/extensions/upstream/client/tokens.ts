@@ -10,7 +10,7 @@ import { digestOf } from '../../../auth/tokens.ts';
 import { tokenIn, type Viewer } from '../../../auth/viewer.ts';
 import { resultWithin } from '../../../database/waiting.ts';
 import type { ForeignTokens } from '../../../extensionPoints.ts';
-import { httpErrors } from '../../../http/errorResponse.ts';
+import { tooManyRequests } from '../../../http/errorResponse.ts';
 import { atMost } from '../../../http/lruLimit.ts';
 import { messages } from '../messages.ts';
 
@@ -287,8 +287,10 @@ function createFirstChecks({ check, onBegin }: UpstreamTokensOptions, known: Kno
   async function checkUnknown(token: string, address: string): Promise<Authentication> {
     // Other tokens of the address may have been found invalid while this one waited.
     const before = await failures.get(address);
-    if (before !== null && before.consumedPoints >= maxFailures)
-      return { error: httpErrors.tooManyRequests, retryAfter: Math.ceil(before.msBeforeNext / 1_000) };
+    if (before !== null && before.consumedPoints >= maxFailures) {
+      const retryAfter = Math.ceil(before.msBeforeNext / 1_000);
+      return { error: tooManyRequests(retryAfter), retryAfter };
+    }
     const until = Math.max(...[digestOf(token), address].map((key) => waiting.get(key) ?? 0));
     if (until > performance.now()) return { error: upstreamAway, retryAfter: secondsUntil(until) };
     const askedAt = performance.now();

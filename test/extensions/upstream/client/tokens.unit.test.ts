@@ -8,7 +8,7 @@ import {
   type UpstreamTokens,
 } from '../../../../src/extensions/upstream/client/tokens.ts';
 import { messages } from '../../../../src/extensions/upstream/messages.ts';
-import { httpErrors } from '../../../../src/http/errorResponse.ts';
+import { tooManyRequests } from '../../../../src/http/errorResponse.ts';
 
 const valid: TokenCheck = { kind: 'valid', userId: 1 };
 const invalid: TokenCheck = { kind: 'invalid' };
@@ -255,10 +255,10 @@ describe('a token that was not sent before', () => {
     const together = Array.from({ length: 90 }, (_, index) => authenticate(`nobody-${index}`));
     const responses = await Promise.all(together);
     expect(responses.slice(0, 20)).toEqual(Array(20).fill({ viewer: null }));
-    expect(responses.at(-1)).toEqual({ error: httpErrors.tooManyRequests, retryAfter: 60 });
+    expect(responses.at(-1)).toEqual({ error: tooManyRequests(60), retryAfter: 60 });
     expect(check.mock.calls.length).toBeLessThan(24);
     check.mockResolvedValue(valid);
-    expect(await authenticate('alice')).toMatchObject({ error: httpErrors.tooManyRequests });
+    expect(await authenticate('alice')).toMatchObject({ error: { code: 'TOO_MANY_REQUESTS' } });
     vi.advanceTimersByTime(60_001);
     expect(await authenticate('alice')).toMatchObject({ viewer: { id: 1 } });
   });

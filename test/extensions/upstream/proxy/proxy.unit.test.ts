@@ -69,6 +69,20 @@ describe('what is forwarded', () => {
   });
 
   const upwards = ['/..%2fusers', '/a/../../users', '/%2e%2e/%2E./b', '/a\\..\\b', '/dtt/..;/x', '/..'];
+  it('is no request for a stream of events: the gateway says that the service cannot be followed', async () => {
+    const { ask, requests } = await open();
+    const { status, body } = await ask('/x', { Accept: 'text/event-stream' });
+    expect([status, JSON.parse(body)]).toEqual([
+      406,
+      {
+        ok: false,
+        error: 'REST cannot be followed in front of another service; use a subscription of GraphQL',
+      },
+    ]);
+    expect(requests).toEqual([]);
+    expect((await ask('/x', { Accept: 'application/json, text/event-stream' })).status).toBe(200);
+  });
+
   it('never leaves the base, has a method that is allowed, and a body of 64 KiB at most', async () => {
     const { ask, requests } = await open();
     for (const path of upwards) expect((await ask(path)).status, path).toBe(404);

@@ -1,0 +1,301 @@
+/** `dovetail dump` and `dovetail load`, between an embedded database and a server. */
+
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { appendFile, cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { openDatabase } from '../../../src/database/database.ts';
+import { migrate } from '../../../src/database/migrate.ts';
+import { runLoad } from '../../../src/extensions/dump/load.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { copyFolder } from '../../support/copyFolder.ts';
+import { openTestGateway, rest, withClient } from '../../support/gateway.ts';
+import { newFolder } from '../../support/newFolder.ts';
+import { createDatabase, queryOnce } from '../../support/postgres.ts';
+import { runHere } from '../../support/runHere.ts';
+import { readConfig } from '../../support/settings.ts';
+
+/** A new database on the server, without tables. */
+async function newServerDatabase(): Promise<string> {
+  const { url } = inject('engine') as { url: string };
+  const name = `dump_${randomUUID().replaceAll('-', '')}`;
+  await createDatabase(url, name);
+  return `${url}/${name}`;
+}
+
+const tablesOf = async (url: string) =>
+  (
+    await queryOnce<{ name: string }>(
+      url,
+      `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace`,
+    )
+  ).map(({ name }) => name);
+
+/** All rules of a database, which a load switches off meanwhile. */
+const rules = `
+  SELECT format('%s %s %s', tgrelid::regclass, tgname, tgenabled) AS rule FROM pg_trigger WHERE NOT tgisinternal
+  UNION ALL SELECT format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+    WHERE connamespace = 'public'::regnamespace ORDER BY 1`;
+
+const DATA_DIR = newFolder();
+const file = join(newFolder(), 'data.sql');
+let account: Account;
+
+/** An embedded database with what could get lost on the way. */
+beforeAll(async () => {
+  const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR }));
+  account = await createAccount(database.client, 'alice');
+  const other = await createAccount(database.client, 'bob');
+  const { pool, client } = database;
+  await pool.query(`UPDATE "User" SET "profileTitle" = $1, "activeTemplateId" = $2 WHERE id = $3`, [
+    `\t\\N \\. \r\n"it's"\u2028\\`,
+    account.dttTemplates[0],
+    account.userId,
+  ]);
+  // He keeps a token that he could not create now, and has a template of hers.
+  await pool.query(`UPDATE "User" SET "subscriptionTier" = 'free' WHERE id = $1`, [other.userId]);
+  await pool.query(`INSERT INTO "DttLibraryEntry" ("userId", "templateId") VALUES ($1, $2)`, [
+    other.userId,
+    account.dttTemplates[1],
+  ]);
+  await pool.query(
+    `UPDATE "DttSession" SET "createdAt" = CASE id % 3 WHEN 0 THEN 'infinity' WHEN 1 THEN '-infinity' ELSE '4713-01-01 BC'::timestamptz END`,
+  );
+  await pool.query(`UPDATE "TrainerSegment" SET "percentGrade" = 100.0 / 3`);
+  // More than are read and written at once.
+  await pool.query(
+    `INSERT INTO "LockSegment" ("sessionId", type, "isLocked")
+    SELECT $1, 'lock', true FROM generate_series(1, 1200)`,
+    [account.lockSessions[0]],
+  );
+  // The last one is gone, and its id is not given again.
+  await client.user.delete({ where: { id: (await createAccount(client, 'carol')).userId } });
+  await database.close();
+  expect(await runHere(['dump', file], { DATA_DIR })).toMatchObject({ code: 0, stdout: '' });
+});
+
+describe('a dump', () => {
+  it('loads from an embedded database into a server and back, with the same rows, counters and rules', async () => {
+    const text = await readFile(file, 'utf8');
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const DATABASE_URL = await newServerDatabase();
+    const rows = /Dumped (\d+) rows/.exec((await runHere(['dump', file], { DATA_DIR })).stderr)?.[1];
+    expect(Number(rows)).toBeGreaterThan(1_200);
+    expect(await runHere(['load', file], { DATABASE_URL })).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(`Loaded ${rows} rows into the database postgresql://`),
+    });
+    expect((await runHere(['dump'], { DATABASE_URL })).stdout).toBe(text);
+    const back = newFolder();
+    expect(await runHere(['load', file], { DATA_DIR: back })).toMatchObject({ code: 0 });
+    expect((await runHere(['dump'], { DATA_DIR: back })).stdout).toBe(text);
+
+    const migrated = await newServerDatabase();
+    await migrate({ connectionString: migrated });
+    expect(await queryOnce(DATABASE_URL, rules)).toEqual(await queryOnce(migrated, rules));
+    const gateway = await openTestGateway(withClient(await openDatabase({ DATABASE_URL, DATA_DIR: '' })));
+    try {
+      expect((await rest(gateway, account.token, '/users/me')).status).toBe(200);
+      const { rows: added } = await gateway.database.pool.query(
+        `INSERT INTO "User" (username) VALUES ('dora') RETURNING id`,
+      );
+      expect(added).toEqual([{ id: account.userId + 3 }]);
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  it('tells a gateway that has the empty database open', async () => {
+    const DATABASE_URL = await newServerDatabase();
+    const gateway = await openTestGateway(withClient(await openDatabase({ DATABASE_URL, DATA_DIR: '' })));
+    try {
+      const heard = vi.fn();
+      gateway.feed.subscribe(heard);
+      expect((await rest(gateway, account.token, '/users/me')).status).toBe(401);
+      await runHere(['load', file], { DATABASE_URL });
+      expect((await rest(gateway, account.token, '/users/me')).status).toBe(200);
+      await expect.poll(() => heard.mock.calls).toContainEqual([{ kind: 'all' }]);
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  it('is written beside a process that has the embedded database open, which waits for no reader', async () => {
+    const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR });
+    const write = vi.spyOn(process.stdout, 'write');
+    try {
+      // Left by a dump that was killed.
+      await database.pool.query('DECLARE dovetail_dump_0 CURSOR WITH HOLD FOR SELECT 1');
+      const meanwhile: unknown[] = [];
+      const dumped = runHere(['dump'], { DATA_DIR });
+      // The reader takes nothing for a while.
+      process.stdout.write = ((text: string) => {
+        if (text.startsWith('COPY "User"'))
+          void database.pool.query(`UPDATE "User" SET rank = 7 RETURNING 1`).then(({ rowCount }) => {
+            meanwhile.push(rowCount);
+            process.stdout.emit('drain');
+          });
+        return !text.startsWith('COPY "User"');
+      }) as typeof process.stdout.write;
+      expect(await dumped).toMatchObject({ code: 0 });
+      expect(meanwhile).toEqual([2]);
+      const { rows } = await database.pool.query('SELECT FROM pg_cursors WHERE is_holdable');
+      expect(rows).toEqual([]);
+    } finally {
+      write.mockRestore();
+      await database.pool.query('UPDATE "User" SET rank = 0');
+      await database.close();
+    }
+  });
+
+  it('replaces a file only when it is complete', async () => {
+    const folder = newFolder();
+    const kept = join(folder, 'kept.sql');
+    await writeFile(kept, 'kept');
+    const DATABASE_URL = await newServerDatabase();
+    expect(await runHere(['dump', kept], { DATABASE_URL })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^Nothing of Dovetail's is in the database postgresql:.*\.\n$/),
+    });
+    expect(await runHere(['dump', join(folder, 'no/such.sql')], { DATA_DIR })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/could not be dumped: ENOENT/),
+    });
+    expect(await runHere(['dump', kept], { DATA_DIR: newFolder() })).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^There is no database to dump: the embedded database in .*\.\n$/),
+    });
+    expect(await readFile(kept, 'utf8')).toBe('kept');
+    expect(await readdir(folder)).toEqual(['kept.sql']);
+  });
+
+  it('brings tables of others, which load leaves out', async () => {
+    const [one, DATABASE_URL] = [await newServerDatabase(), await newServerDatabase()];
+    await runHere(['load', file], { DATABASE_URL: one });
+    await queryOnce(one, 'CREATE TABLE notes (note text); INSERT INTO notes VALUES (NULL)');
+    const { stdout } = await runHere(['dump'], { DATABASE_URL: one });
+    const other = join(newFolder(), 'other.sql');
+    await writeFile(other, stdout);
+    expect(await runHere(['load', other], { DATABASE_URL })).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(`Left out: the table "notes", which is not Dovetail's.\n`),
+    });
+    expect((await runHere(['dump'], { DATABASE_URL })).stdout).toBe(await readFile(file, 'utf8'));
+  });
+});
+
+it('moves the data from the embedded database to a server by the lines of docs/deployment.md', async () => {
+  const page = await readFile('docs/deployment.md', 'utf8');
+  const lines = /```sh\n(npx dovetail-gateway dump data\.sql[^`]*)```/.exec(page)?.[1] ?? '';
+  const folder = newFolder();
+  await copyFolder(DATA_DIR, join(folder, '.data'));
+  const script = lines
+    .replace('postgresql://user:password@localhost:5432/dovetail', await newServerDatabase())
+    .replace('npx dovetail-gateway serve', 'npx dovetail-gateway token list --user alice');
+  const { DATABASE_URL, DATA_DIR: _, ...others } = process.env;
+  const { stdout, stderr } = await promisify(execFile)(
+    'bash',
+    ['-ec', `npx() { node "$root/bin/dovetail.js" "\${@:2}"; }\n${script}`],
+    { cwd: folder, env: { ...others, root: process.cwd() } },
+  );
+  expect(stderr).toMatch(
+    /^Dumped \d+ rows of the embedded database in .*\.\nLoaded \d+ rows into the database .*\.\n$/,
+  );
+  expect(stdout).toMatch(/active +activate /);
+});
+
+describe('load', () => {
+  const cut = (text: string, pattern: RegExp) => text.slice(0, text.search(pattern));
+  it.each<[string, (text: string) => string, RegExp]>([
+    [
+      'a file that ends in a row',
+      (text) => cut(text, /\talice\t/),
+      /is no complete dump, and nothing of it was loaded: line \d+ is no row of its table/,
+    ],
+    ['a file that ends after a table', (text) => cut(text, /COPY "User"/), /line \d+ begins no table/],
+    ['a file that lacks its last line', (text) => cut(text, /-- End/), /line \d+ begins no table/],
+    ['another file', () => 'SELECT 1;\n', /line 2 does not have its migrations/],
+    ['an empty file', () => '', /line 2 does not have its migrations/],
+    [
+      'a file with a wrong value',
+      (text) => text.replace(/^1\t/m, 'x\t'),
+      /^Nothing of .* was loaded: invalid input syntax for type integer: "x"/,
+    ],
+    [
+      'a file without a row that others refer to',
+      (text) => text.replace(/(COPY "User" .*\n)[^\n]*\n/, '$1'),
+      /violates foreign key constraint/,
+    ],
+    [
+      'a dump of a later version',
+      (text) => text.replace(/^(-- Migrations: .*)/m, '$1 2999_later=0'),
+      /it has migrations of another version: 2999_later\. Install the version/,
+    ],
+  ])('rejects %s, and leaves nothing', async (_, change, says) => {
+    const broken = join(newFolder(), 'broken.sql');
+    await writeFile(broken, change(await readFile(file, 'utf8')));
+    const DATABASE_URL = await newServerDatabase();
+    const { code, stderr } = await runHere(['load', broken], { DATABASE_URL });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(says) });
+    expect(stderr.trim()).not.toContain('\n');
+    expect(await tablesOf(DATABASE_URL)).toEqual([]);
+    // It can be used for a dump that is whole.
+    expect(await runHere(['load', file], { DATABASE_URL })).toMatchObject({ code: 0 });
+  });
+
+  it('rejects a file that is missing, before it makes a folder', async () => {
+    const folder = join(newFolder(), 'none');
+    expect(await runHere(['load', '/no/such.sql'], { DATA_DIR: folder })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^\/no\/such\.sql cannot be read: ENOENT.*\n$/),
+    });
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  it('rejects a database with data, one with tables of others, and one that is open', async () => {
+    const full = await newServerDatabase();
+    await runHere(['load', file], { DATABASE_URL: full });
+    for (const settings of [{ DATABASE_URL: full }, { DATA_DIR }])
+      expect(await runHere(['load', file], settings)).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(
+          /^There is data in the .*: a dump is loaded into an empty database alone\.\n$/,
+        ),
+      });
+    const foreign = await newServerDatabase();
+    await queryOnce(foreign, 'CREATE TABLE notes ()');
+    expect((await runHere(['load', file], { DATABASE_URL: foreign })).stderr).toMatch(
+      /has tables of something else, such as "notes"/,
+    );
+    const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR });
+    expect((await runHere(['load', file], { DATA_DIR })).stderr).toMatch(/is in use by another process/);
+    await database.close();
+  });
+
+  it('migrates what an earlier version dumped, with its rows; not a dump into tables of a later version', async () => {
+    const folder = newFolder();
+    await cp('prisma/migrations', folder, { recursive: true });
+    const later = join(folder, '2999_later');
+    await mkdir(later);
+    await appendFile(
+      join(later, 'migration.sql'),
+      `ALTER TABLE "User" ADD COLUMN shout text; UPDATE "User" SET shout = upper(username)`,
+    );
+    const [DATABASE_URL, migrated] = [await newServerDatabase(), await newServerDatabase()];
+    const migrations = pathToFileURL(`${folder}/`);
+    await runLoad(readConfig({ DATABASE_URL }), file, migrations);
+    expect(await queryOnce(DATABASE_URL, 'SELECT shout FROM "User" ORDER BY id')).toEqual([
+      { shout: 'ALICE' },
+      { shout: 'BOB' },
+    ]);
+    await migrate({ connectionString: migrated }, migrations);
+    await expect(runLoad(readConfig({ DATABASE_URL: migrated }), file, migrations)).rejects.toThrow(
+      /it has migrations of another version: 2999_later/,
+    );
+  });
+});
