@@ -36,6 +36,7 @@ describe('readConfig', () => {
       { CORS_ORIGINS: ['https://a.example', 'http://localhost:5173', 'capacitor://localhost'] },
     ],
     [{ MAX_DEPTH: '007' }, { MAX_DEPTH: 7 }],
+    [{ PUBLIC_URL: 'https://Home.example:443/a%20b/' }, { PUBLIC_URL: 'https://home.example/a%20b' }],
   ])('reads %o', (env, expected) => {
     expect(readConfig(env)).toEqual({ ...defaults, ...expected });
   });
@@ -64,6 +65,14 @@ describe('readConfig', () => {
     HOST: ['a b', 'http://localhost', 'localhost:4000', '[::1]'],
     PORT: ['1e3', '0x50', '99999999999999999999'],
     CORS_ORIGINS: ['null', 'https://a.example,'],
+    PUBLIC_URL: [
+      'home.example/dovetail',
+      '/dovetail',
+      'ftp://h',
+      'https://h/a b',
+      'https://h/<b>',
+      'https://h:x',
+    ],
     PERSISTED_OPERATIONS: ['on'],
     PERSISTED_OPERATIONS_FILE: ['operations.txt', 'a.json.bak'],
     COMPRESSION: ['true', 'ON'],

@@ -156,6 +156,13 @@ it('the origin of the gateway’s own pages is allowed without CORS_ORIGINS nami
   expect(open.log).toEqual([]);
 });
 
+it('the pages of PUBLIC_URL are the gateway’s own, whatever host a proxy sends', async () => {
+  const gateway = await openOther({ settings: { PUBLIC_URL: `${app}/dovetail` } });
+  const [own, other] = [await preflight(gateway, app), await preflight(gateway, local)];
+  expect([own.status, other.status]).toEqual([401, 403]);
+  await gateway.close();
+});
+
 it('a named origin is allowed also if its host is that of the request, as behind a proxy that terminates TLS', async () => {
   const response = await ask(open, me, { Host: new URL(app).host, Origin: app });
   expect(corsHeaders(response)).toMatchObject({ 'access-control-allow-origin': app });

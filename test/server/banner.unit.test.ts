@@ -29,6 +29,19 @@ describe('the banner', () => {
       ],
     ],
     [
+      'the address of clients, and where it listens for the proxy',
+      { HOST: '0.0.0.0', PUBLIC_URL: 'https://home.example/dovetail', GRAPHIQL: 'off' },
+      { demoToken: 'dvt_x' },
+      [
+        '  Start here      https://home.example/dovetail',
+        '  Listens on      http://127.0.0.1:4000  (listens on every address, HOST 0.0.0.0)',
+        '  Console         https://home.example/dovetail/console',
+        '  REST reference  https://home.example/dovetail/docs',
+        '  Database        .data (embedded)',
+        '  Token           dvt_x  (of the demo account)',
+      ],
+    ],
+    [
       'the command to create a token if there is none to show',
       { DATA_DIR: '/data', ...quiet },
       {},
