@@ -104,7 +104,7 @@ function describeRoute({ path, method: name, operation, components }: DescribedR
       rare.map(inputFor).join('\n'),
     ),
     `<h4>Data</h4>${describeData(data, components.schemas, isList)}`,
-    `<h4>Errors</h4>${describeErrors(responses, components)}`,
+    `<h4>Other statuses</h4>${describeErrors(responses, components)}`,
   ];
   const samples = [
     codeChoice('<button type="submit" class="main">Send</button>', samplesOf({ method, target, body })),
