@@ -16,7 +16,7 @@ RUN mkdir /data \
   && printf '#!/nodejs/bin/node\nimport("/app/bin/dovetail.js");\n' > /dovetail && chmod 755 /dovetail
 
 FROM gcr.io/distroless/nodejs24-debian13:nonroot
-ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data WRITE_URL_TO=/tmp/dovetail.url
+ENV NODE_ENV=production HOST=0.0.0.0 DATA_DIR=/data WRITE_URL_TO=/tmp/dovetail.url DOVETAIL_COMMAND=dovetail
 COPY --from=build /package /app
 COPY --from=build /dovetail /usr/local/bin/dovetail
 COPY --from=build --chown=65532:65532 /data /data

@@ -7,7 +7,7 @@ import { defineConfig } from 'vite';
 
 export default defineConfig({
   root: import.meta.dirname,
-  base: '/console/',
+  base: './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   server: { proxy: { '/graphql': { target: 'http://127.0.0.1:4000', ws: true } } },
   build: {

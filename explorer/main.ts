@@ -3,7 +3,10 @@
 import { GraphiQL, type GraphiQLProps } from 'graphiql';
 import { type ExecutionResult, getOperationAST } from 'graphql';
 import { createElement } from 'react';
+import { flushSync } from 'react-dom';
 import { createRoot } from 'react-dom/client';
+import { home } from '../console/src/paths.ts';
+import { key } from '../console/src/session.ts';
 import activate from '../src/graphql/examples/activate.graphql?raw';
 import activeTemplate from '../src/graphql/examples/activeTemplate.graphql?raw';
 import devices from '../src/graphql/examples/devices.graphql?raw';
@@ -25,7 +28,7 @@ const createFetcher =
   (token: string | undefined): GraphiQLProps['fetcher'] =>
   (parameters, { headers, documentAST } = {}) => {
     const send = (accept: string, signal?: AbortSignal) =>
-      fetch('/graphql', {
+      fetch(`${home}graphql`, {
         method: 'POST',
         headers: {
           Accept: accept,
@@ -114,7 +117,20 @@ function show(root: HTMLElement, token: string | undefined, sends: string | unde
     defaultHeaders: headers,
     defaultEditorToolsVisibility: hasVariables ? 'variables' : token === undefined && 'headers',
   } as const;
-  createRoot(root).render(createElement(GraphiQL, props));
+  const graphiql = createRoot(root);
+  graphiql.render(createElement(GraphiQL, props));
+  // A theme that is chosen in GraphiQL's settings changes the class of the body, and any other the style of the page. GraphiQL adopts
+  // that when it is forced for a moment; as long as it is, its settings have no choice.
+  const { body, documentElement } = document;
+  new MutationObserver(() => dispatchEvent(new Event('themechange'))).observe(body, {
+    attributeFilter: ['class'],
+  });
+  new MutationObserver(() => {
+    const chosen = documentElement.style.colorScheme;
+    const forcedTheme = (['light', 'dark'] as const).find((theme) => theme === chosen) ?? 'system';
+    flushSync(() => graphiql.render(createElement(GraphiQL, { ...props, forcedTheme })));
+    graphiql.render(createElement(GraphiQL, props));
+  }).observe(documentElement, { attributeFilter: ['style'] });
   if (sends === undefined) return;
   const hint = document.createElement('p');
   hint.className = 'hint';
@@ -124,7 +140,7 @@ function show(root: HTMLElement, token: string | undefined, sends: string | unde
 
 const root = document.getElementById('explorer');
 // A user who is signed in to the console in the same tab of the browser comes first (`console/src/session.ts`).
-const ofConsole = stored('sessionStorage', 'dovetail-token');
+const ofConsole = stored('sessionStorage', key);
 const ofDemo = root?.dataset.demoToken || undefined;
 if (root && ofConsole) show(root, ofConsole, "the console's token");
 else if (root) show(root, ofDemo, ofDemo && "the demo account's token");

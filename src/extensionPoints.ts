@@ -53,8 +53,11 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
     config: Config & ValuesOf<Own>,
     gateway: GatewayParts,
   ): Hooks | undefined | Promise<Hooks | undefined>;
-  /** Takes part in a process whose workers serve. */
-  openPrimary?(config: Config & ValuesOf<Own>): Promise<Pick<Hooks, 'lines' | 'close'> | undefined>;
+  /** Takes part in a process whose workers serve. @param url where they listen. */
+  openPrimary?(
+    config: Config & ValuesOf<Own>,
+    url: string,
+  ): Promise<Pick<Hooks, 'lines' | 'close'> | undefined>;
 }
 
 export interface GatewayParts {
@@ -114,6 +117,8 @@ export interface Hooks extends OperationHooks {
    * @param isUnheard whether the change may not have been announced here.
    */
   changed?(viewerId: number, isUnheard: boolean): void;
+  /** The gateway listens. @param url such as `http://127.0.0.1:4000`. */
+  serving?(url: string): void;
   began?(exchange: Exchange): void;
   ended?(outcome: Outcome): void;
   /** How many connections it may have open. */

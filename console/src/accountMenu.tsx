@@ -1,11 +1,9 @@
-/** The button with the name of the user, and what it opens: the tier, the theme, the settings, the other pages, and signing out. */
+/** The button with the name of the user, and what it opens: the tier, the other pages, and signing out. */
 
-import { useRef, useState } from 'preact/hooks';
 import { graphql } from './api/graphql.ts';
 import { useLive } from './api/useLive.ts';
 import { hasGraphiql, hasReferences } from './page.ts';
-import { capitalised } from './parts/capitalised.ts';
-import { readTheme, storeTheme, themes } from './theme.ts';
+import { home } from './paths.ts';
 
 const account = graphql(`
   query Account {
@@ -20,7 +18,6 @@ const account = graphql(`
 
 export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
   const { username = '', profileTitle, subscriptionTier } = useLive(account, {}).data?.viewer ?? {};
-  const menu = useRef<HTMLDivElement>(null);
   const facts = [profileTitle, subscriptionTier && `Tier ${subscriptionTier}`].filter(Boolean);
   return (
     <>
@@ -32,45 +29,18 @@ export function AccountMenu({ onSignOut }: { onSignOut(): void }) {
         <span class="hidden">Account </span>
         <span class="username">{username}</span>
       </button>
-      <div ref={menu} id="account-menu" class="card account-menu" popover="auto">
+      <div id="account-menu" class="card account-menu" popover="auto">
         <p>
           <b>{username}</b>
           {facts.length > 0 && <span class="hint">{facts.join(' · ')}</span>}
         </p>
-        <ThemeChoice />
-        <a href="/console/settings" onClick={() => menu.current?.hidePopover()}>
-          Settings
-        </a>
-        {hasGraphiql && <a href="/graphql">GraphiQL</a>}
-        {hasReferences && <a href="/schema">Schema</a>}
-        {hasReferences && <a href="/docs">REST reference</a>}
+        {hasGraphiql && <a href={`${home}graphql`}>GraphiQL</a>}
+        {hasReferences && <a href={`${home}schema`}>Schema</a>}
+        {hasReferences && <a href={`${home}docs`}>REST reference</a>}
         <button type="button" onClick={onSignOut}>
           Sign out
         </button>
       </div>
     </>
-  );
-}
-
-function ThemeChoice() {
-  const [chosen, setChosen] = useState(readTheme);
-  return (
-    <fieldset class="choice">
-      <legend class="hint">Theme</legend>
-      {themes.map((theme) => (
-        <label key={theme}>
-          <input
-            type="radio"
-            name="theme"
-            checked={theme === chosen}
-            onChange={() => {
-              storeTheme(theme);
-              setChosen(theme);
-            }}
-          />
-          {capitalised(theme)}
-        </label>
-      ))}
-    </fieldset>
   );
 }

@@ -7,16 +7,19 @@ import { AccountMenu } from './accountMenu.tsx';
 import { type Connection, createApiClient } from './api/client.ts';
 import { forgetDemoToken, readDemoToken } from './page.ts';
 import { ConnectionNote } from './parts/connectionNote.tsx';
+import { ThemeChoice } from './parts/themeChoice.tsx';
+import { base, home } from './paths.ts';
 import { forgetToken, readToken, storeToken } from './session.ts';
 import { SignIn } from './signIn.tsx';
 import { loadViews, Views } from './views.tsx';
 
 /** The links of the navigation: path and name. */
 const links = [
-  ['/console', 'Overview'],
-  ['/console/programs', 'Programs'],
-  ['/console/history', 'History'],
-  ['/console/locks', 'Locks'],
+  [base, 'Overview'],
+  [`${base}/programs`, 'Programs'],
+  [`${base}/history`, 'History'],
+  [`${base}/locks`, 'Locks'],
+  [`${base}/settings`, 'Settings'],
 ] as const;
 
 export function App() {
@@ -39,7 +42,7 @@ export function App() {
   return token === undefined ? (
     <SignIn rejection={rejection} onToken={signIn} />
   ) : (
-    <LocationProvider scope="/console">
+    <LocationProvider scope={base}>
       <SignedIn key={token} token={token} onSignOut={signOut} />
     </LocationProvider>
   );
@@ -74,10 +77,11 @@ function SignedIn({ token, onSignOut }: SignedInProps) {
         Skip to the content
       </a>
       <header>
-        <a class="name" href="/">
+        <a class="name" href={home}>
           Dovetail
         </a>
         <Navigation />
+        <ThemeChoice />
         <AccountMenu onSignOut={() => onSignOut()} />
       </header>
       <ConnectionNote connection={connection} outage={outage} />
@@ -93,7 +97,7 @@ function Navigation() {
   return (
     <nav aria-label="Views">
       {links.map(([href, name]) => {
-        const isCurrent = href === '/console' ? path === href : path.startsWith(href);
+        const isCurrent = href === base ? path === href : path.startsWith(href);
         return (
           <a key={href} href={href} aria-current={isCurrent ? 'page' : undefined}>
             {name}

@@ -3,12 +3,7 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
 import { root } from './page.ts';
-import { applyTheme } from './theme.ts';
 import './style.css';
-
-applyTheme();
-// Another tab may choose a theme.
-addEventListener('storage', applyTheme);
 
 // Rendering gets a task of its own: on a slow phone, parsing the scripts already takes a long one.
 setTimeout(() => render(<App />, root));

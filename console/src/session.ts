@@ -1,9 +1,12 @@
 /**
  * The token of the user who has signed in. It is stored in the tab's `sessionStorage` and nowhere else, never in a URL;
- * signing out or closing the tab removes it. GraphiQL reads it when it is opened in the same tab (`src/graphql/handler.ts`).
+ * signing out or closing the tab removes it. GraphiQL reads it when it is opened in the same tab (`explorer/main.ts`).
  */
 
-const key = 'dovetail-token';
+import { home } from './paths.ts';
+
+/** Another gateway may be below another path of the same origin. */
+export const key = `dovetail-token ${home}`;
 
 export const readToken = (): string | undefined => sessionStorage.getItem(key) ?? undefined;
 

@@ -3,6 +3,8 @@
 import type { TargetedSubmitEvent } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { hasUserInteracted, readDemoToken } from './page.ts';
+import { ThemeChoice } from './parts/themeChoice.tsx';
+import { home } from './paths.ts';
 
 interface SignInProps {
   /** Why the gateway rejected the previous token; undefined if it did not. */
@@ -30,9 +32,10 @@ export function SignIn({ rejection, onToken }: SignInProps) {
   return (
     <>
       <header>
-        <a class="name" href="/">
+        <a class="name" href={home}>
           Dovetail
         </a>
+        <ThemeChoice />
       </header>
       <main class="sign-in">
         <h1>Sign in</h1>
@@ -65,7 +68,7 @@ export function SignIn({ rejection, onToken }: SignInProps) {
           {demo !== undefined && <Demo onClick={() => onToken(demo)} />}
         </form>
         <p class="hint">
-          No token yet? <a href="/">The first page</a> says how to get one.
+          No token yet? <a href={home}>The first page</a> says how to get one.
         </p>
       </main>
     </>

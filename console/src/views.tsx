@@ -5,6 +5,7 @@ import { useEffect, useErrorBoundary, useRef } from 'preact/hooks';
 import { lazy, Route, Router, useLocation } from 'preact-iso';
 import { Overview } from './overview/overview.tsx';
 import { View } from './parts/view.tsx';
+import { base } from './paths.ts';
 
 const loads = {
   programs: () => import('./programs/programs.tsx'),
@@ -62,14 +63,14 @@ export function Views({ onSignOut }: { onSignOut(): void }) {
   if (error) return <Broken />;
   return (
     <Router>
-      <Route path="/console" component={Overview} />
-      <Route path="/console/programs" component={Programs} />
-      <Route path="/console/programs/:id" component={Program} />
-      <Route path="/console/history" component={History} />
-      <Route path="/console/history/:id" component={Session} />
-      <Route path="/console/locks" component={Locks} />
-      <Route path="/console/locks/:id" component={Lock} />
-      <Route path="/console/settings" component={Settings} onSignOut={onSignOut} />
+      <Route path={base} component={Overview} />
+      <Route path={`${base}/programs`} component={Programs} />
+      <Route path={`${base}/programs/:id`} component={Program} />
+      <Route path={`${base}/history`} component={History} />
+      <Route path={`${base}/history/:id`} component={Session} />
+      <Route path={`${base}/locks`} component={Locks} />
+      <Route path={`${base}/locks/:id`} component={Lock} />
+      <Route path={`${base}/settings`} component={Settings} onSignOut={onSignOut} />
       <Route default component={NotFound} />
     </Router>
   );
@@ -78,7 +79,7 @@ export function Views({ onSignOut }: { onSignOut(): void }) {
 const NotFound = () => (
   <View title="Not found" sources={[]}>
     <p>
-      There is no page at this address. The <a href="/console">overview</a> is where most things are found.
+      There is no page at this address. The <a href={base}>overview</a> is where most things are found.
     </p>
   </View>
 );
@@ -86,7 +87,7 @@ const NotFound = () => (
 const Broken = () => (
   <View title="This view does not work" sources={[]}>
     <p>
-      Something went wrong in it. <a href="/console">To the overview</a>
+      Something went wrong in it. <a href={base}>To the overview</a>
     </p>
   </View>
 );

@@ -7,7 +7,7 @@ import cluster from 'node:cluster';
 import { inspect } from 'node:util';
 import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
-import { settingsOf } from '../config/config.ts';
+import { program as howToRun, settingsOf } from '../config/config.ts';
 import { findIgnored, override } from '../config/environment.ts';
 import { isUnresponsive, unresponsiveText } from '../database/session.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
@@ -24,7 +24,7 @@ import { userCommand } from './user.ts';
 const program = new Command('dovetail')
   .description('A GraphQL gateway over the REST interface for trainers, training programs and lock sessions.')
   .version(release, '-v, --version', 'print the version')
-  .showHelpAfterError('npx dovetail --help lists the commands')
+  .showHelpAfterError(`${howToRun()} --help lists the commands`)
   .addCommand(serveCommand)
   .addCommand(demoCommand)
   .addCommand(userCommand)
@@ -35,9 +35,12 @@ const program = new Command('dovetail')
     'after',
     `
 Examples:
-  npx dovetail serve                                     a database of its own, and a demo account
-  npx dovetail serve --database-url postgresql://…       your PostgreSQL
-  TOKEN=$(npx dovetail token create --user me --name x)  a token, in a variable
+  ${howToRun()} serve
+      a database of its own, and a demo account
+  ${howToRun()} serve --database-url postgresql://…
+      your PostgreSQL
+  TOKEN=$(${howToRun()} token create --user me --name x)
+      a token, in a variable
 
 Settings are environment variables, such as PORT and DATABASE_URL: docs/configuration.md lists them.
 The most common have a flag of serve.

@@ -91,7 +91,9 @@ tokenCommand
       );
       if (json) printJson({ id, user, name, token });
       else process.stdout.write(`${token}\n`);
-      say(`Created token ${id} for ${user}. Keep it: it is not shown again.`);
+      const more =
+        scope === 'manage' ? '' : ' To create others in the console, a token needs --scope manage.';
+      say(`Created token ${id} for ${user}, with the scope ${scope}. Keep it: it is not shown again.${more}`);
     }),
   );
 

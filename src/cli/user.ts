@@ -30,7 +30,7 @@ userCommand
         const id = await createUser(client, name, tier, owners);
         const next =
           tier === requiredTier
-            ? `Next: ${nextCommand(config, `token create --user ${shellWord(name)} --name laptop`)}`
+            ? `Next: ${nextCommand(config, `token create --user ${shellWord(name)} --name laptop --scope manage`)}`
             : `Only ultra may create tokens: ${nextCommand(config, `user tier ${shellWord(name)} ${requiredTier}`)}`;
         say(`Created user ${id}, ${name}, of the tier ${tier}, in ${locationText(config)}. ${next}`);
         if (json) printJson({ id, username: name, tier });

@@ -42,6 +42,17 @@ export const settings = {
     z.string().refine(isHost).default('127.0.0.1'),
   ),
   PORT: integerSetting('port to listen on; 0 picks a free one', [0, 65535], 4000),
+  PUBLIC_URL: setting(
+    'where clients reach the gateway, such as below a path of a proxy: for examples, messages and the OpenAPI document',
+    'a URL such as https://home.example/dovetail, without a query',
+    z
+      .string()
+      // All of these are safe in HTML and in commands of a shell.
+      .regex(/^https?:\/\/[\w.:[\]-]+(\/[\w.~%-]+)*\/?$/i)
+      .refine(URL.canParse)
+      .transform((text) => new URL(text).href.replace(/\/$/, ''))
+      .optional(),
+  ),
   WRITE_URL_TO: setting(
     'file to which a start writes where the gateway listens, for `dovetail healthcheck`; none unless set',
     'a path',
@@ -80,6 +91,11 @@ export const settings = {
     'processes that serve, sharing the port; `auto` is one per core; more than 1 needs DATABASE_URL',
     'an integer from 1 to 256, or auto',
     z.union([z.literal('auto'), integer(1, 256)]).default(1),
+  ),
+  SHUTDOWN_DELAY: integerSetting(
+    'seconds from a signal to stop to the stop itself, in which `/readyz` fails and requests are still taken, for balancers that notice late',
+    [0, 600],
+    0,
   ),
   RESPONSE_CACHE_MB: integerSetting(
     'memory for cached responses, in MiB, each valid until its viewer’s data changes; 0 caches none',
@@ -205,6 +221,10 @@ function complaintAbout(name: string, setting: Settings[string], value: string):
 
 export type Config = ValuesOf<typeof settings>;
 
+/** The address of a path for people and programs that have no page of the gateway before them: with PUBLIC_URL a URL. */
+export const addressOf = ({ PUBLIC_URL = '' }: Pick<Config, 'PUBLIC_URL'>, path: string): string =>
+  PUBLIC_URL + path;
+
 /** Whether the settings allow the console. Its operations are not in a PERSISTED_OPERATIONS_FILE, so "only" excludes it. */
 export const hasConsole = ({
   CONSOLE,
@@ -249,8 +269,11 @@ export function readConfig(env: Environment, groups: readonly SettingsGroup[] = 
   return config;
 }
 
-/** The command with which the operator runs `dovetail`. compose.yaml sets it for a container of `docker compose`. */
-export const program = (): string => process.env.DOVETAIL_COMMAND || 'npx dovetail';
+/**
+ * The command with which the operator runs `dovetail`. The image, compose.yaml and others set theirs. By default it is one that works in a clone
+ * and beside an installed package: npx gets a command that it does not find from the package of its name, and `dovetail` is somebody else's.
+ */
+export const program = (): string => process.env.DOVETAIL_COMMAND || 'npx dovetail-gateway';
 
 /** The command line for a command on the database of these settings. */
 export function commandLine(

@@ -102,7 +102,7 @@ export async function joinDatabase(
 }
 
 /** How long, in milliseconds, a command waits for a process that opens the folder or closes it. */
-const longestOpening = 10_000;
+export const longestOpening = 10_000;
 
 /** Tries to open a database again and again, for this many milliseconds, while another process has its folder open. */
 export const retryWhileInUse = <Opened>(longest: number, open: () => Promise<Opened>): Promise<Opened> =>

@@ -7,6 +7,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
+import { program } from '../config/config.ts';
 import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { root } from '../root.ts';
 import { createDatabase } from './connection.ts';
@@ -28,7 +29,7 @@ export interface MigrationListener {
   pending?(names: readonly string[], isNew: boolean): void;
 }
 
-interface Migration {
+export interface Migration {
   readonly name: string;
   readonly sql: string;
 }
@@ -58,8 +59,10 @@ export async function migrate(
     if (pending.length === 0) return [];
     listener.pending?.(pending, pending.length === migrations.length);
     if (pending.length === migrations.length) reject('DATABASE_URL', await findSchemaProblem(client));
-    await client.query(createLedger);
-    for (const migration of migrations) if (pending.includes(migration.name)) await apply(client, migration);
+    await applyAll(
+      client,
+      migrations.filter(({ name }) => pending.includes(name)),
+    );
     await client.query('COMMIT');
     return pending;
   } catch (error) {
@@ -75,18 +78,27 @@ function reject(what: string, problem: Diagnosis | undefined): void {
 }
 
 /** Begins a transaction, without the time limits of the role, once no other process migrates. */
-async function beginAlone(client: pg.ClientBase, { waiting }: MigrationListener): Promise<void> {
+export async function beginAlone(client: pg.ClientBase, { waiting }: MigrationListener = {}): Promise<void> {
   await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
-  // By their names in pg_settings, since PostgreSQL has `transaction_timeout` only from 17 on.
-  await client.query(`
-    SELECT set_config(name, '0', true) FROM pg_settings
-    WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`);
+  await client.query(withoutTimeLimits);
   const { rows } = await client.query<{ taken: boolean }>(
     `SELECT pg_try_advisory_xact_lock(${migrationLock}) AS taken`,
   );
   if (rows[0]?.taken) return;
   waiting?.();
   await client.query(`SELECT pg_advisory_xact_lock(${migrationLock})`);
+}
+
+/** A statement that lifts the time limits of the role, for a transaction. */
+// By their names in pg_settings, since PostgreSQL has `transaction_timeout` only from 17 on.
+export const withoutTimeLimits = `
+  SELECT set_config(name, '0', true) FROM pg_settings
+  WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`;
+
+/** Applies the migrations in their order, and records them, in a transaction that the caller has begun. */
+export async function applyAll(client: pg.ClientBase, migrations: readonly Migration[]): Promise<void> {
+  await client.query(createLedger);
+  for (const migration of migrations) await apply(client, migration);
 }
 
 async function apply(client: pg.ClientBase, { name, sql }: Migration): Promise<void> {
@@ -109,7 +121,7 @@ function explain({ user }: pg.Client, error: unknown): SetupError {
   // `insufficient_privilege`
   const says =
     systemCodeOf(error) === '42501'
-      ? `The role ${JSON.stringify(user)} may not migrate the database: ${text}. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables. docs/deployment.md has the rights that any other role needs.`
+      ? `The role ${JSON.stringify(user)} may not migrate the database: ${text}. Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the tables. docs/deployment.md has the rights that any other role needs.`
       : `The database could not be migrated: ${text}`;
   return new SetupError(says, { cause: error });
 }
@@ -126,10 +138,11 @@ const createLedger = `
     applied_steps_count INTEGER NOT NULL DEFAULT 0
   )`;
 
-const checksumOf = (sql: string) => hash('sha256', sql, 'hex');
+/** The checksum of a migration in the ledger. */
+export const checksumOf = (sql: string) => hash('sha256', sql, 'hex');
 
 /** Reads the migrations in the ledger, and whether each was applied completely. The ledger may be that of another program. */
-async function readLedger(client: pg.ClientBase) {
+export async function readLedger(client: pg.ClientBase) {
   const { rows: tables } = await client.query(
     `SELECT FROM pg_class WHERE oid = to_regclass('"_prisma_migrations"')`,
   );
@@ -185,7 +198,7 @@ export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosi
     };
   return {
     says: `the role ${role} may not create tables in the schema ${JSON.stringify(found.schema)}`,
-    advice: `Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT CREATE ON SCHEMA ${found.quoted} TO ${found.grantee};`,
+    advice: `Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT CREATE ON SCHEMA ${found.quoted} TO ${found.grantee};`,
   };
 }
 

@@ -6,6 +6,7 @@
 import type { Extension } from '../extensionPoints.ts';
 import { compiler } from './compiler/extension.ts';
 import { doctor } from './doctor/extension.ts';
+import { dump } from './dump/extension.ts';
 import { federation } from './federation/extension.ts';
 import { logFeed } from './logFeed/extension.ts';
 import { mcp } from './mcp/extension.ts';
@@ -16,6 +17,7 @@ import { upstream } from './upstream/extension.ts';
 
 export const extensions: readonly Extension[] = [
   doctor,
+  dump,
   tracing,
   compiler,
   federation,

@@ -10,7 +10,6 @@ import { type ExecutionResult, GraphQLError, type GraphQLSchema, OperationTypeNo
 import { type GraphQLParams, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Recheck, Viewer } from '../auth/viewer.ts';
-import type { WatchViewer } from '../auth/watchViewer.ts';
 import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -18,11 +17,11 @@ import { isRecord, parseJson } from '../http/json.ts';
 import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
-import type { ResponseCache } from '../http/responseCache.ts';
 import type { Batch, Computed, OtherWork, Task, Work } from '../http/task.ts';
 import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { createExplorer } from '../pages/explorer.ts';
 import type { Context } from '../schema/context.ts';
+import type { LiveReads } from '../schema/liveReads.ts';
 import { readBatch } from './batches.ts';
 import type { CheckedOperation, RequestContext } from './context.ts';
 import { createDocuments } from './documents.ts';
@@ -59,17 +58,11 @@ interface GraphqlOptions {
   readonly config: Config;
   readonly logger: Logger;
   createContext(viewer: Viewer): Context;
-  /** The parts that make the results of subscriptions. Their context may be another one than that of requests. */
-  readonly changes: {
-    readonly watchViewer: WatchViewer;
-    createContext(viewer: Viewer): Context;
-    readonly cache: Pick<ResponseCache, 'get' | 'compute'>;
-  };
+  /** Runs subscriptions. */
+  readonly live: LiveReads;
   /** Gives the token that GraphiQL sends. */
   demoTokenFor: DemoTokenFor;
   readonly recheck: Recheck;
-  /** Whether the viewer's token is still valid. */
-  isValid(viewer: Viewer): Promise<boolean>;
   /** Aborted when the gateway closes. */
   readonly closing: AbortSignal;
   /** The schema that is served, if it is not the gateway's own. */
@@ -130,14 +123,13 @@ type Given = { readonly target: string } | { readonly body: Buffer } | { readonl
 type Received = Pick<RequestContext, 'exchange' | 'viewer' | 'accepted'>;
 
 function createTasks(options: GraphqlOptions) {
-  const { config, changes, plugins: others = [] } = options;
+  const { config, plugins: others = [] } = options;
   const documents = createDocuments(config, options.schema, others.length === 0);
   const persistedFile = openPersistedFile({ ...options, documents });
   const persisted = createPersistedOperations({ config, file: persistedFile });
   const yoga = startYoga({
     ...options,
     ...{ documents, persisted, others, schema: documents.schema },
-    live: { ...options, ...changes },
   });
   const run = createRun(yoga, others, options.createContext);
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());

@@ -6,9 +6,9 @@
 import type { GraphQLSchema } from 'graphql';
 import { createYoga } from 'graphql-yoga';
 import { clientErrorOf } from '../errors.ts';
+import { OperationFailed } from '../schema/endings.ts';
 import type { RequestContext } from './context.ts';
 import { type PluginOptions, plugins } from './plugins/plugins.ts';
-import { OperationFailed } from './transports/endings.ts';
 
 interface YogaOptions extends PluginOptions {
   readonly schema: GraphQLSchema;

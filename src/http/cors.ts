@@ -2,7 +2,7 @@
 
 import { ServerResponse } from 'node:http';
 import corsHeaders from 'cors';
-import { isOrigin } from '../config/config.ts';
+import { type Config, isOrigin } from '../config/config.ts';
 import { errorResponse } from './errorResponse.ts';
 import type { Endpoint, Exchange } from './exchange.ts';
 import type { HttpResponse } from './response.ts';
@@ -19,15 +19,17 @@ const maxTold = 100;
  * @param methods the methods that pages may use.
  */
 export function createCors(
-  origins: readonly string[] | undefined,
+  { CORS_ORIGINS: origins, PUBLIC_URL }: Pick<Config, 'CORS_ORIGINS' | 'PUBLIC_URL'>,
   onRejected: (message: string) => void,
   methods: readonly string[],
 ) {
   const told = new Set<string>();
   const setHeaders = origins && createHeaders(origins, methods);
   const isNamed = (origin: string | undefined) => origin === undefined || origins?.includes(origin) === true;
-  /** Whether the page is the gateway's own. */
-  const isOwn = (origin = '', host = '') => URL.canParse(origin) && new URL(origin).host === host;
+  const own = PUBLIC_URL && new URL(PUBLIC_URL).origin;
+  /** Whether the page is the gateway's own. A proxy may replace the host. */
+  const isOwn = (origin = '', host = '') =>
+    origin === own || (URL.canParse(origin) && new URL(origin).host === host);
 
   /** The error response to a page of this origin, which is logged once. */
   function reject(endpoint: Endpoint, origin: string, headers = {}): HttpResponse {
@@ -114,6 +116,7 @@ function createHeaders(origins: readonly string[], methods: readonly string[]) {
       'Sunset',
       'Link',
       'Age',
+      'Preference-Applied',
     ],
     // Browsers cache a preflight for two hours at most.
     maxAge: 7200,

@@ -86,6 +86,12 @@ export function acceptedOf<Type extends string>(
   return accepted.flatMap((each) => types.find((type) => each === `${type};charset=utf-8`) ?? []);
 }
 
+/** Whether a client prefers an event stream to JSON, and names it: clients that accept anything get JSON. */
+export const asksForEvents = ({ request: { method, headers } }: Exchange): boolean =>
+  method === 'GET' &&
+  /\btext\/event-stream\b/i.test(headers.accept ?? '') &&
+  acceptedOf(['application/json', 'text/event-stream'], headers.accept)[0] === 'text/event-stream';
+
 /** Whether the body has a content coding. Such bodies are not read. */
 export const isEncoded = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
   !/^(identity)?$/i.test(headers['content-encoding'] ?? '');

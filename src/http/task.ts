@@ -8,6 +8,8 @@ export interface Task {
   readonly cacheKey: string | undefined;
   /** Prepares the work, perhaps when it is the user's turn. Called if there is no cached response, and the request is not shed. */
   prepare(): Work | Promise<Work>;
+  /** Makes another response of the task's, for a client that wants to know of changes. No deadline applies. */
+  follow?: ((current: HttpResponse) => Promise<HttpResponse | StreamedResponse>) | undefined;
 }
 
 /** A request of several parts, each of them a request of its own. */

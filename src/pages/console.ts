@@ -1,8 +1,9 @@
 /** Serves the console: a page and its files, which the build bundles from the folder `console`. */
 
+import { addressOf } from '../config/config.ts';
 import { revalidated } from '../http/response.ts';
 import type { DemoTokenFor } from './demoToken.ts';
-import { hasGraphiql, hasReferences, type PageSettings } from './links.ts';
+import { hasGraphiql, hasReferences, homeFrom, type PageSettings } from './links.ts';
 import { bundledFiles, bundledPage, ownFiles, type PageHandler, pageResponse } from './page.ts';
 
 /**
@@ -17,12 +18,14 @@ export async function createConsole(
   const html = (await bundledPage('console'))
     .replace('data-graphiql=""', `data-graphiql="${onOrOff(hasGraphiql(settings))}"`)
     .replace('data-references=""', `data-references="${onOrOff(hasReferences(settings))}"`);
-  const files = bundledFiles('console', '/console', '/console');
+  const files = bundledFiles('console', '/console', addressOf(settings, '/console'));
   return (exchange) => {
     const { request, path } = exchange;
     if (path.startsWith('/console/assets/')) return files(exchange);
     // A token consists of letters, digits, `-` and `_`, so it needs no escaping. No other site can read the page.
-    const page = html.replace('data-demo-token=""', `data-demo-token="${demoTokenFor(request) ?? ''}"`);
+    const page = html
+      .replace('data-demo-token=""', `data-demo-token="${demoTokenFor(request) ?? ''}"`)
+      .replaceAll('"./', `"${homeFrom(path)}console/`);
     return revalidated(pageResponse(page, ownFiles), 'Host');
   };
 }

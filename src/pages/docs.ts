@@ -9,6 +9,8 @@ import type {
   ResponseObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
+import { addressOf } from '../config/config.ts';
+import { restPath } from '../http/exchange.ts';
 import { textResponse } from '../http/response.ts';
 import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
@@ -32,7 +34,7 @@ import {
 /** @param demoTokenFor gives the token that is filled in. */
 export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSettings): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
-  const document = describeRest({ routes, version: release, examples });
+  const document = describeRest({ routes, version: release, examples, url: addressOf(settings, restPath) });
   const file = staticFile('openapi.json', async () => JSON.stringify(document));
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
@@ -48,7 +50,7 @@ export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSetti
       title: 'REST reference',
       description: 'Every route of the REST interface, to learn from and to try.',
       introduction: `${prose(document.info.description)}
-<p><a href="/openapi.json">The OpenAPI document</a> has the same, for code generators.</p>`,
+<p><a href="openapi.json">The OpenAPI document</a> has the same, for code generators.</p>`,
       aside: `${tokenInput(token)}
 <noscript><p>To send requests from here, JavaScript is needed.</p></noscript>`,
       sections,
@@ -56,7 +58,8 @@ export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSetti
   );
   return (exchange) => {
     if (exchange.path === '/openapi.json') return file(exchange);
-    if (exchange.path !== '/docs') return textResponse(404, 'Not found. Try /docs.');
+    if (exchange.path !== '/docs')
+      return textResponse(404, `Not found. Try ${addressOf(settings, '/docs')}.`);
     return page(exchange);
   };
 }
@@ -80,8 +83,6 @@ const found = <Value extends object>(
   return target && !isReference(target) ? target : undefined;
 };
 
-const base = '/api/v1';
-
 function describeRoute({ path, method: name, operation, components }: DescribedRoute): Entry {
   const { operationId = '', summary = '', description, requestBody, responses = {} } = operation;
   const method = name.toUpperCase();
@@ -93,7 +94,7 @@ function describeRoute({ path, method: name, operation, components }: DescribedR
   if (body) inputs.push(bodyField(body));
   const id = parameters.find(({ in: place }) => place === 'path')?.example ?? 1;
   const isList = parameters.some((each) => each.name === 'limit');
-  const target = `${base}${path.replace('{id}', String(id))}${isList ? '?limit=1' : ''}`;
+  const target = `${restPath}${path.replace('{id}', String(id))}${isList ? '?limit=1' : ''}`;
   const content = responses[200]?.content?.['application/json'];
   const data = content?.schema?.properties?.data;
   const text = [
@@ -107,7 +108,7 @@ function describeRoute({ path, method: name, operation, components }: DescribedR
     `<h4>Other statuses</h4>${describeErrors(responses, components)}`,
   ];
   const samples = [
-    codeChoice('<button type="submit" class="main">Send</button>', samplesOf({ method, target, body })),
+    codeChoice(body ? sendButton : followButton + sendButton, samplesOf({ method, target, body })),
     '<output></output>',
     codeBlock('<span>Response</span>', {
       language: 'json',
@@ -120,9 +121,13 @@ function describeRoute({ path, method: name, operation, components }: DescribedR
     title: `<b>${method}</b> <code>${path}</code>`,
     text: text.join('\n'),
     samples: samples.join('\n'),
-    form: ` data-method="${method}" data-base="${base}" data-path="${path}"`,
+    form: ` data-method="${method}" data-base="${restPath.slice(1)}" data-path="${path}"`,
   };
 }
+
+const sendButton = '<button type="submit" class="main">Send</button>';
+/** For each route that reads: it shows the response, and each change, until it is pressed again. */
+const followButton = '<button type="button" class="follow">Follow</button>';
 
 const folded = (title: string, content: string) =>
   content && `<details><summary>${title}</summary>\n${content}\n</details>`;

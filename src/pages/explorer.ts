@@ -10,6 +10,7 @@ export function createExplorer(demoTokenFor: DemoTokenFor, settings: PageSetting
   const policy = { ...ownFiles, 'style-src': "'self' 'unsafe-inline'" };
   return pageByToken(demoTokenFor, 'Accept, Accept-Encoding, Authorization, Host', async (token = '') => {
     const page = (await bundledPage('explorer'))
+      .replaceAll('"./', '"./graphiql/')
       .replace('<!--header-->', headerFor(settings, '/graphql'))
       .replace('data-demo-token=""', `data-demo-token="${token}"`);
     return pageResponse(page, policy);

@@ -1,6 +1,6 @@
 /** The first page: what runs here, links to everything, and the first requests to try. */
 
-import { program } from '../config/config.ts';
+import { addressOf, program } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
@@ -37,11 +37,14 @@ export function homePage(
   // The Host header of the client goes into the response, so only characters of a host are allowed.
   const { host = '' } = exchange.request.headers;
   const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
-  const requests = requestsTo(address, demoToken ?? 'YOUR_API_TOKEN');
+  const requests = requestsTo(config.PUBLIC_URL ?? address, demoToken ?? 'YOUR_API_TOKEN');
   const commands = hasOnlyPersisted ? requests.slice(1) : requests;
-  const createToken = `${program()} token create --user NAME --name first`;
+  const createToken = `${program()} token create --user NAME --name first --scope manage`;
   const tokens: [says: string, code: string][] = [
-    [`${accounts?.use ?? ''}A token for a user, with the settings of the gateway:`, createToken],
+    [
+      `${accounts?.use ?? ''}A token for a user, who can create more with it in the console. Run it with the settings of the gateway:`,
+      createToken,
+    ],
   ];
   if (demoToken !== undefined) tokens.unshift(['The token of the demo account:', demoToken]);
   else if (isVacant && !accounts) tokens.push(['The demo account and its token:', `${program()} demo`]);
@@ -49,11 +52,11 @@ export function homePage(
     // No value has a character with a meaning in HTML.
     const page = template.fill({
       header: headerFor(config, '/'),
-      links: listOf(links),
+      links: listOf(links, './'),
       token: demoToken ?? '',
       versions,
-      commands: commands.map((command) => copyable(command)).join('\n'),
-      tokens: tokens.map(([says, code]) => copyable(code, says)).join('\n'),
+      commands: commands.map(([says, command]) => copyable(says, command)).join('\n'),
+      tokens: tokens.map(([says, code]) => copyable(says, code)).join('\n'),
     });
     const canAsk = demoToken !== undefined && !hasOnlyPersisted;
     const html = canAsk ? page : page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '');
@@ -63,25 +66,29 @@ export function homePage(
     versions,
     summary,
     '',
-    ...links.map(({ path, what }) => `  ${path.padEnd(16)} ${what}`),
+    ...links.map(({ path, what }) => `  ${addressOf(config, path.padEnd(16))} ${what}`),
     '',
     ...tokens.flatMap(([says, command]) => [says, `  ${command}`, '']),
-    ...commands,
+    ...commands.map(([, command]) => command),
   ];
   return textResponse(200, lines.join('\n'), { ...headers, 'Cache-Control': 'private, no-cache' });
 }
 
 /** A request to each API, as a shell command. */
-function requestsTo(address: string, token: string): string[] {
+function requestsTo(address: string, token: string): [says: string, command: string][] {
   const authorization = `-H 'Authorization: Bearer ${token}'`;
   const body = `-d '${JSON.stringify({ query: '{ viewer { username } }' })}'`;
+  const command = (...parts: string[]) => parts.join(' \\\n  ');
   return [
-    [`curl ${address}/graphql`, authorization, "-H 'Content-Type: application/json'", body],
-    [`curl ${address}/api/v1/dtt/templates/active`, authorization],
-  ].map((parts) => parts.join(' \\\n  '));
+    [
+      'GraphQL:',
+      command(`curl ${address}/graphql`, authorization, "-H 'Content-Type: application/json'", body),
+    ],
+    ['REST:', command(`curl ${address}/api/v1/dtt/templates/active`, authorization)],
+  ];
 }
 
 const template = readTemplate('home.html');
 
-const copyable = (code: string, says = '') =>
-  `<div class="copied">${says && `<p>${says}</p>`}<pre tabindex="0"><code>${code}</code></pre><button type="button" hidden>Copy</button></div>`;
+const copyable = (says: string, code: string) =>
+  `<div class="copied"><p>${says}</p><button type="button" hidden>Copy</button><pre tabindex="0"><code>${code}</code></pre></div>`;

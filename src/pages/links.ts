@@ -2,7 +2,10 @@
 
 import { type Config, hasConsole } from '../config/config.ts';
 
-export type PageSettings = Pick<Config, 'CONSOLE' | 'GRAPHIQL' | 'INTROSPECTION' | 'PERSISTED_OPERATIONS'>;
+export type PageSettings = Pick<
+  Config,
+  'CONSOLE' | 'GRAPHIQL' | 'INTROSPECTION' | 'PERSISTED_OPERATIONS' | 'PUBLIC_URL'
+>;
 
 /** Whether GraphiQL has anything to send: with "only" the gateway runs no query that is typed. */
 export const hasGraphiql = ({ GRAPHIQL, PERSISTED_OPERATIONS }: PageSettings): boolean =>
@@ -44,14 +47,29 @@ export const allLinks: readonly Link[] = [
 export const linksFor = (settings: PageSettings, links = allLinks) =>
   links.filter(({ when }) => when?.(settings) ?? true);
 
-/** The links as the items of a list, in HTML. */
-export const listOf = (links: readonly Link[]): string =>
-  links.map(({ path, name, what }) => `<li><a href="${path}">${name}</a>: ${what}</li>`).join('\n');
+/**
+ * The way from a page to the home page, such as `../`. Links begin with it: a proxy may serve the gateway below a path of its own, which only
+ * the browser knows. Clients can ask for any path, so deep ones get a way that ends at some depth.
+ */
+export const homeFrom = (path: string): string =>
+  '../'.repeat(Math.min(path.split('/').length - 2, 30)) || './';
+
+/** The links as the items of a list, in HTML. @param home the way to the home page. */
+export const listOf = (links: readonly Link[], home: string): string =>
+  links
+    .map(({ path, name, what }) => `<li><a href="${home}${path.slice(1)}">${name}</a>: ${what}</li>`)
+    .join('\n');
+
+/** `theme.js` applies the choice. */
+const themeChoice = `<select name="theme" aria-label="Theme" title="Theme">
+<option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
+</select>`;
 
 /** The header of a page, in HTML. @param current the path of that page. */
-export function headerFor(settings: PageSettings, current?: string): string {
-  const marked = (path: string) => `href="${path}"${path === current ? ' aria-current="page"' : ''}`;
+export function headerFor(settings: PageSettings, current: string): string {
+  const home = homeFrom(current);
+  const marked = (path: string) =>
+    `href="${home}${path.slice(1)}"${path === current ? ' aria-current="page"' : ''}`;
   const links = linksFor(settings, pages).map(({ path, name }) => `<a ${marked(path)}>${name}</a>`);
-  const home = `<a class="name" ${marked('/')}>Dovetail</a>`;
-  return `<header>\n${home}\n<nav aria-label="Pages">${links.join('')}</nav>\n</header>`;
+  return `<header>\n<a class="name" ${marked('/')}>Dovetail</a>\n<nav aria-label="Pages">${links.join('')}</nav>\n${themeChoice}\n</header>`;
 }

@@ -3,7 +3,8 @@
  * with the first request, and stored in each encoding that a client asks for.
  */
 
-import { readdirSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import type { Exchange } from '../http/exchange.ts';
@@ -25,9 +26,13 @@ export const ownFiles: Policy = {
   'connect-src': "'self'",
 };
 
+const theme = readFileSync(new URL('src/pages/theme.js', root), 'utf8').replace(/^ *\/\/.*\n/gm, '');
+const themeDigest = `'sha256-${hash('sha256', theme, 'base64')}'`;
+
 /**
- * Creates the response with a page. No site may frame it, and its links send no `Referer`. It may have the token of the demo
- * account: no other site can read it, and no shared cache may store it.
+ * Creates the response with a page, which gets the script of the theme. No other site may frame it, and its links send no `Referer`. It may
+ * have the token of the demo account: no other site can read it, and no shared cache may store it.
+ * @param html begins with a head whose first element is `<meta charset="utf-8">`.
  */
 export function pageResponse(
   html: string,
@@ -39,10 +44,12 @@ export function pageResponse(
     'default-src': "'none'",
     'base-uri': "'none'",
     'form-action': "'none'",
-    'frame-ancestors': "'none'",
+    'frame-ancestors': "'self'",
     ...policy,
+    'script-src': [policy['script-src'], themeDigest].filter(Boolean).join(' '),
   };
-  return textResponse(200, html, {
+  const themed = html.replace('<meta charset="utf-8">', `$&\n<script>${theme}</script>`);
+  return textResponse(200, themed, {
     'Content-Type': 'text/html; charset=utf-8',
     'Content-Security-Policy': Object.entries(rules)
       .map((rule) => rule.join(' '))
@@ -52,7 +59,7 @@ export function pageResponse(
     'Cross-Origin-Resource-Policy': 'same-origin',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
-    'X-Frame-Options': 'DENY',
+    'X-Frame-Options': 'SAMEORIGIN',
     ...headers,
   });
 }
@@ -117,7 +124,7 @@ export function staticFile(
   return staticResponse(create, 'Accept-Encoding', headers);
 }
 
-/** The page of a bundle: a folder of `dist`, which the build makes. */
+/** The page of a bundle: a folder of `dist`, which the build makes. Its links are relative to that folder: each begins with `./`. */
 export const bundledPage = (name: string): Promise<string> =>
   readFile(new URL(`dist/${name}/index.html`, root), 'utf8');
 

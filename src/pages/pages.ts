@@ -2,7 +2,7 @@
 
 import { STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Config, hasConsole } from '../config/config.ts';
+import { addressOf, type Config, hasConsole } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { RunInTurn } from '../database/turns.ts';
@@ -13,7 +13,7 @@ import { type HttpResponse, textResponse } from '../http/response.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { type AccountsElsewhere, homePage } from './home.ts';
-import { headerFor, linksFor, listOf, type PageSettings, pages } from './links.ts';
+import { headerFor, homeFrom, linksFor, listOf, type PageSettings, pages } from './links.ts';
 import { bundledFiles, type PageHandler, pageResponse, staticResponse } from './page.ts';
 import { escapeHtml, readTemplate } from './template.ts';
 
@@ -25,6 +25,8 @@ interface PagesOptions {
   readonly accounts?: AccountsElsewhere | undefined;
   /** Lines of `/readyz` besides its own. */
   readonly readyLines?: () => readonly string[];
+  /** Aborted when the gateway is about to close. */
+  readonly stopping?: AbortSignal;
   /** Hints for paths that have no page, by path. */
   readonly missingPages?: Readonly<Record<string, string>> | undefined;
 }
@@ -39,6 +41,7 @@ export function createPages(
   watch: RunInTurn,
 ): PageHandler {
   const { config, missingPages = {} } = options;
+  const graphql = addressOf(config, '/graphql');
   const findVacancy = createVacancy(options, watch);
   const pages = new Map<string, PageHandler>()
     .set('/', async (exchange) => {
@@ -52,7 +55,7 @@ export function createPages(
     const console = onDemand(async () => (await import('./console.ts')).createConsole(demoTokenFor, config));
     pages.set('/console', console);
   }
-  const explorer = onDemand(async () => bundledFiles('explorer', '/graphiql', '/graphql'));
+  const explorer = onDemand(async () => bundledFiles('explorer', '/graphiql', graphql));
   if (config.GRAPHIQL === 'on') pages.set('/graphiql', explorer);
   if (config.INTROSPECTION === 'on') {
     const docs = onDemand(async () => (await import('./docs.ts')).createDocs(demoTokenFor, config));
@@ -69,7 +72,7 @@ export function createPages(
     // These have more paths below them.
     const [, parent = path] = /^(\/docs|\/console|\/graphiql)\//.exec(path) ?? [];
     const page = pages.get(parent);
-    if (!page) return textResponse(404, nothingAt(path, missingPages));
+    if (!page) return textResponse(404, nothingAt(path, graphql, missingPages));
     exchange.operation = parent === '/openapi.json' ? '/docs' : parent;
     if (!isRead(exchange)) return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     return page(exchange);
@@ -91,10 +94,10 @@ function onDemand(load: () => Promise<PageHandler>): PageHandler {
 }
 
 /** @param path comes from the client, so the response does not repeat it. */
-function nothingAt(path: string, hints: Readonly<Record<string, string>>): string {
+function nothingAt(path: string, graphql: string, hints: Readonly<Record<string, string>>): string {
   if (Object.hasOwn(hints, path)) return `Not found. ${hints[path]}`;
   const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
-  const hint = isNearGraphql ? 'GraphQL is at /graphql, without a slash behind it. ' : '';
+  const hint = isNearGraphql ? `GraphQL is at ${graphql}, without a slash behind it. ` : '';
   return `Not found. ${hint}The home page lists all pages.`;
 }
 
@@ -114,12 +117,13 @@ const probeTimeout = 2_000;
 
 /** The page at `/readyz`. Extensions report their state there. A gateway is ready whatever they say. */
 function createReadiness(
-  { database: { pool }, feed, readyLines }: PagesOptions,
+  { database: { pool }, feed, readyLines, stopping }: PagesOptions,
   watch: RunInTurn,
 ): PageHandler {
   /** Concurrent probes share one query: a probe needs no token, so there may be many. */
   let checking: Promise<boolean> | undefined;
   return async () => {
+    if (stopping?.aborted) return textResponse(503, 'stopping');
     const responds = () =>
       watch(() => pool.query('SELECT 1')).then(
         () => true,
@@ -151,8 +155,10 @@ function withErrorPage(
   const lines = text.replace(' The home page lists all pages.', '').trim().split('\n');
   if (status >= 500) lines.push(`Try again in a moment. The log names this request \`${exchange.id}\`.`);
   const says = lines.map((line) => `<p>${escapeHtml(line)}</p>`).join('\n');
-  const links = listOf(linksFor(settings, pages));
-  const html = errorPage.fill({ header: headerFor(settings), status: String(status), title, says, links });
+  const home = homeFrom(exchange.path);
+  const links = listOf(linksFor(settings, pages), home);
+  const header = headerFor(settings, exchange.path);
+  const html = errorPage.fill({ header, home, status: String(status), title, says, links });
   const page = pageResponse(html, errorPage.policy);
   return { ...page, status, headers: { ...headers, ...page.headers, 'Cache-Control': 'no-store' } };
 }

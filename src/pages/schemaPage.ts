@@ -27,7 +27,7 @@ export function createSchemaPage(demoTokenFor: DemoTokenFor, settings: PageSetti
       header: headerFor(settings, '/schema'),
       title: 'GraphQL schema',
       description: 'Every query and every type of the GraphQL schema, with examples.',
-      introduction: `${prose(ownSchema.description)}<p><a href="/schema.graphql">Download the schema (SDL)</a>. What stays as it is, and how changes are announced, is in <code>docs/stability.md</code> of the project.</p>`,
+      introduction: `${prose(ownSchema.description)}<p><a href="schema.graphql">Download the schema (SDL)</a>. What stays as it is, and how changes are announced, is in <code>docs/stability.md</code> of the project.</p>`,
       aside: `${tokenInput(token)}\n${codeChoice('', samplesOf(request))}`,
       sections,
     }),
@@ -85,7 +85,7 @@ type Field = graphql.GraphQLField<unknown, unknown>;
 
 function describeOperation(kind: string, field: Field, canTry: boolean): Entry {
   const example = exampleOf(kind, field);
-  const link = `<a href="/graphql?query=${encodeURIComponent(example)}">Open in GraphiQL</a>`;
+  const link = `<a href="graphql?query=${encodeURIComponent(example)}">Open in GraphiQL</a>`;
   const record = recordOf(field.type);
   const parts = [
     field.args.length > 0 ? `<h4>Arguments</h4>${fields(field.args.map(rowOf))}` : '',

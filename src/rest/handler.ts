@@ -9,7 +9,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { allows } from '../auth/scopes.ts';
-import { problemOf, type Recheck, type Viewer } from '../auth/viewer.ts';
+import type { Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
 import { challengeFor, codeOf, forbiddenUser, messages, scopeNeeded, statusOf } from '../errors.ts';
 import { failureResponse, restErrorResponse } from '../http/errorResponse.ts';
@@ -20,19 +20,21 @@ import { type HttpResponse, isResponse, jsonResponse, revalidated, textResponse 
 import type { Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
+import { type FollowOptions, followerOf } from './followed.ts';
 import { type Route, routes } from './routes.ts';
+import { unauthorized } from './unauthorized.ts';
 
-interface RestOptions {
+interface RestOptions extends FollowOptions {
   createContext(viewer: Viewer): Context;
-  readonly recheck: Recheck;
-  /** Path of the page that documents the interface, if the gateway serves one. */
+  /** The page that documents the interface, as seen from `/api/v1`, if the gateway serves one. */
   readonly docsPath: string | undefined;
 }
 
 export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpResponse | Task;
 
 /** Handles every request below `/api/v1`. An anonymous client gets a 401 for every path, also for an unknown one. */
-export function createRestHandler({ createContext, recheck, docsPath }: RestOptions): RestHandler {
+export function createRestHandler(options: RestOptions): RestHandler {
+  const { docsPath } = options;
   const matchPath = createPathMatcher();
 
   return (exchange, viewer) => {
@@ -50,13 +52,13 @@ export function createRestHandler({ createContext, recheck, docsPath }: RestOpti
       return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowHeader(match.routes) });
     exchange.operation = route.label;
     const parameters = readParameters(target.slice(exchange.path.length));
-    // Not spread: that takes longer than all else here.
-    return taskOf({ createContext, recheck, docsPath, exchange, viewer, route, id: match.id, parameters });
+    return taskOf({ options, exchange, viewer, route, id: match.id, parameters });
   };
 }
 
 /** A request whose route is known. Its input has not been checked yet. */
-interface Call extends RestOptions {
+interface Call {
+  readonly options: RestOptions;
   readonly exchange: Exchange;
   readonly viewer: Viewer;
   readonly route: Route;
@@ -66,7 +68,7 @@ interface Call extends RestOptions {
 }
 
 function taskOf(call: Call): HttpResponse | Task {
-  const { route, viewer } = call;
+  const { options, exchange, route, viewer } = call;
   if (!allows(viewer.scope, route.scope))
     return restErrorResponse(statusOf.FORBIDDEN, scopeNeeded(route.scope));
   if (route.isMutation) {
@@ -75,21 +77,26 @@ function taskOf(call: Call): HttpResponse | Task {
   }
   const input = readInput(call);
   if (isResponse(input)) return input;
-  const run = async () => {
-    const response = await respond(call, input);
+  const read = async (context: Context) => {
+    const response = await respond(call, input, context);
     return { response, isCacheable: response.status === 200 };
   };
-  return { cacheKey: cacheKeyOf(route, input), prepare: () => ({ kind: 'query', run }) };
+  const key = cacheKeyOf(route, input);
+  return {
+    cacheKey: key,
+    prepare: () => ({ kind: 'query', run: () => read(options.createContext(viewer)) }),
+    follow: followerOf(options, { exchange, viewer, label: route.label, key, read }),
+  };
 }
 
 async function respondToBody(call: Call): Promise<HttpResponse> {
-  const { exchange, route, recheck } = call;
+  const { options, exchange, route } = call;
   const bodyError = await findBodyError(exchange, route);
-  const viewer = await recheck(exchange, call.viewer);
+  const viewer = await options.recheck(exchange, call.viewer);
   if (!viewer) return unauthorized(exchange);
   // The body is checked before the id (docs/rest.md#activation).
   const input = bodyError ?? readInput(call);
-  return isResponse(input) ? input : respond({ ...call, viewer }, input);
+  return isResponse(input) ? input : respond(call, input, options.createContext(viewer));
 }
 
 /** The cache key of a query: everything that its response depends on, except the viewer. */
@@ -98,12 +105,9 @@ function cacheKeyOf({ label }: Route, { variables: { id }, pagination }: Input):
   return pagination ? `${key} ${pagination.limit} ${pagination.offset}` : key;
 }
 
-async function respond(
-  { exchange, viewer, route, createContext }: Call,
-  input: Input,
-): Promise<HttpResponse> {
+async function respond({ exchange, route }: Call, input: Input, context: Context): Promise<HttpResponse> {
   try {
-    return await runOperation(route, input, createContext(viewer));
+    return await runOperation(route, input, context);
   } catch (error) {
     return failureResponse(exchange, error);
   }
@@ -123,13 +127,7 @@ async function runOperation(
   const result = data?.data ?? null;
   if (result === null && route.missing !== undefined) return restErrorResponse(404, route.missing);
   const response = { ...success(result, pagination), operation: route.label };
-  return route.isMutation ? response : revalidated(response, 'Authorization');
-}
-
-/** The response to a request without a valid token. */
-export function unauthorized({ request: { headers }, hasExpiredToken }: Exchange): HttpResponse {
-  const problem = problemOf(headers.authorization, hasExpiredToken);
-  return restErrorResponse(401, messages.unauthorized, challengeFor(problem));
+  return route.isMutation ? response : revalidated(response, 'Authorization, Accept');
 }
 
 function redirect(path: string): HttpResponse {

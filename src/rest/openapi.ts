@@ -31,14 +31,17 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
+import { program } from '../config/config.ts';
 import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../errors.ts';
 import { restError } from '../http/errorResponse.ts';
+import { restPath } from '../http/exchange.ts';
 import { isRecord } from '../http/json.ts';
 import { isNullIfUnknown, isNullOnlyWithError } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { fragmentsOf } from '../schema/operation.ts';
 import { schema } from '../schema/schema.ts';
 import { interfaceVersion } from '../version.ts';
+import { longestWait } from './followed.ts';
 import { overrides } from './overrides.ts';
 import { isOnePage, isOptional, isSpread, type Route } from './routes.ts';
 
@@ -48,6 +51,8 @@ interface OpenApiOptions {
   readonly version: string;
   /** Example data of successful responses, by the names in `operations.graphql`. */
   readonly examples: Readonly<Record<string, unknown>>;
+  /** Where the routes are. */
+  readonly url?: string;
 }
 
 /** The tags of the document, by the type of a route's records. The tag of any other type is its name. */
@@ -67,13 +72,16 @@ const introduction = `The older interface to the data that \`/graphql\` serves.
 Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
 \`HEAD\` works wherever \`GET\` does. An unknown path gets a 404. Parameters that an operation does not know are ignored.
 
+With \`Accept: text/event-stream\`, every operation with \`x-event-stream\` sends its response as an event, and again after each change. The
+\`data\` of an event is the envelope, and its \`id\` the \`ETag\`.
+
 Objects may have other properties as well: pass over those that you do not know. A gateway in front of another service passes on its data
 as it comes, which may lack some properties.`;
 
-const tokenDescription = `An API token of your account. \`npx dovetail token create --user NAME --name laptop\` makes one.`;
+const tokenDescription = `An API token of your account. \`${program()} token create --user NAME --name laptop\` makes one.`;
 
 /** Describes the routes. */
-export function describeRest({ routes, version, examples }: OpenApiOptions): OpenAPIObject {
+export function describeRest({ routes, version, examples, url = restPath }: OpenApiOptions): OpenAPIObject {
   const schemas: Record<string, SchemaObject> = {
     // Not `Error`, which is a name of its own in most languages.
     ErrorResponse: objectOf({
@@ -107,7 +115,7 @@ export function describeRest({ routes, version, examples }: OpenApiOptions): Ope
       contact: { name: 'The operator of this gateway' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/api/v1', description: 'The gateway that sent this document.' }],
+    servers: [{ url, description: 'The gateway that sent this document.' }],
     security: [{ token: [] }],
     tags: [...tags].map(([name, description]) => ({ name, description })),
     paths,
@@ -133,8 +141,12 @@ function operationOf(route: Route, data: Schema, example: unknown): Omit<Operati
       ...(route.isList ? [reference('parameters', 'Limit'), reference('parameters', 'Offset')] : []),
       reference('parameters', 'TargetUserId'),
       reference('parameters', 'Position'),
-      ...(route.isMutation ? [] : [reference('parameters', 'IfNoneMatch')]),
+      ...(route.isMutation
+        ? []
+        : ['IfNoneMatch', 'Prefer', 'LastEventId'].map((name) => reference('parameters', name))),
     ],
+    // Not a media type of the response: generators would make a function of it that cannot read JSON any more.
+    ...(!route.isMutation && { 'x-event-stream': true }),
     ...(body && {
       requestBody: {
         required: true,
@@ -169,7 +181,7 @@ function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObj
   const withoutBody = body ? [] : [413, 415];
   const shared = Object.keys(sharedFailures).filter((status) => !withoutBody.includes(Number(status)));
   const forbidden = isMutation && failure(403, [scopeNeeded(route.scope), forbiddenUser('2')]);
-  const cached = carried('ETag', 'Age');
+  const cached = carried('ETag', 'Age', 'Preference-Applied');
   return {
     200: {
       description: STATUS_CODES[200] ?? '',
@@ -269,6 +281,19 @@ export const parameters = {
     description: 'The `ETag` of a response that you have. If it has not changed, the response is a 304.',
     schema: { type: 'string' },
   },
+  Prefer: {
+    name: 'Prefer',
+    in: 'header',
+    description: `\`wait=30\`, with \`If-None-Match\`: waits so many seconds for a change before it responds with a 304, ${longestWait} at most.`,
+    schema: { type: 'string' },
+  },
+  LastEventId: {
+    name: 'Last-Event-ID',
+    in: 'header',
+    description:
+      'With `Accept: text/event-stream`: the `id` of the last event that you have. It is not sent again.',
+    schema: { type: 'string' },
+  },
 } as const satisfies Record<string, ParameterObject>;
 
 const headers: Record<string, HeaderObject> = {
@@ -309,6 +334,11 @@ const headers: Record<string, HeaderObject> = {
     description: 'The only encoding that is accepted.',
     required: true,
     schema: { type: 'string', const: 'identity' },
+  },
+  'Preference-Applied': {
+    description: 'How long the response could wait for a change, if `Prefer` asked for that.',
+    schema: { type: 'string', pattern: '^wait=[0-9]+$' },
+    example: 'wait=30',
   },
   ETag: {
     description: 'Identifies the content of this response, for `If-None-Match`.',

@@ -20,7 +20,8 @@ export interface Banner {
 }
 
 export function bannerOf(config: Config, banner: Banner): string {
-  const { url, demoToken } = banner;
+  const { demoToken } = banner;
+  const url = config.PUBLIC_URL ?? banner.url;
   const token = demoToken ?? 'YOUR_API_TOKEN';
   const query = `  curl ${url}/graphql -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"query":"{ viewer { username } }"}'\n`;
   const entries = entriesOf(config, banner);
@@ -29,7 +30,7 @@ export function bannerOf(config: Config, banner: Banner): string {
   return `
 Dovetail is running.
 
-${lines.join('')}${accountsOf(config, banner)}
+${lines.join('')}${accountsOf(config, { ...banner, url })}
 ${config.PERSISTED_OPERATIONS === 'only' ? '' : query}  curl ${url}/api/v1/dtt/templates/active -H 'Authorization: Bearer ${token}'
 
 `;
@@ -37,13 +38,15 @@ ${config.PERSISTED_OPERATIONS === 'only' ? '' : query}  curl ${url}/api/v1/dtt/t
 
 /** The entries of the list: names and addresses. */
 function entriesOf(config: Config, { url, demoToken, lines = [], workers }: Banner): Line[] {
-  const { HOST, WORKERS, DATABASE_URL } = config;
+  const { HOST, WORKERS, DATABASE_URL, PUBLIC_URL } = config;
   const everywhere = isEverywhere(HOST) ? `  (listens on every address, HOST ${HOST})` : '';
+  const start = PUBLIC_URL ?? url;
   const entries: (readonly [string, string | undefined])[] = [
-    ['Start here', `${url}${everywhere}`],
-    ['Console', hasConsole(config) ? `${url}/console` : undefined],
-    ['GraphiQL', hasGraphiql(config) ? `${url}/graphql` : undefined],
-    ['REST reference', hasReferences(config) ? `${url}/docs` : undefined],
+    ['Start here', PUBLIC_URL ?? `${url}${everywhere}`],
+    ['Listens on', PUBLIC_URL && `${url}${everywhere}`],
+    ['Console', hasConsole(config) ? `${start}/console` : undefined],
+    ['GraphiQL', hasGraphiql(config) ? `${start}/graphql` : undefined],
+    ['REST reference', hasReferences(config) ? `${start}/docs` : undefined],
     ['Database', databaseOf(config)],
     ['Token', demoToken && `${demoToken}  (of the demo account)`],
     ...lines,
@@ -68,17 +71,24 @@ const printable = (text: string) => text.replace(/\p{C}/gu, ' ');
 function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): string {
   if (demoToken !== undefined) return '';
   const elsewhere = findAccountsElsewhere(config);
-  const createToken = (user: string) => commandLine(config, `token create --user ${user} --name laptop`);
+  const createToken = (user: string) =>
+    commandLine(config, `token create --user ${user} --name laptop --scope manage`);
   if (elsewhere?.clients) return `\n  ${elsewhere.clients(url)}\n`;
   const lines =
     hasUsers || elsewhere
-      ? [hasUsers || !elsewhere ? 'A token for a user:' : elsewhere.arriving, '', `  ${createToken('NAME')}`]
+      ? [
+          hasUsers || !elsewhere
+            ? 'A token for a user, who can create more with it in the console:'
+            : elsewhere.arriving,
+          '',
+          `  ${createToken('NAME')}`,
+        ]
       : [
           'Nobody has an account in this database yet. There are two ways to one:',
           '',
           '  the demo account, which takes a database without users',
           `    ${commandLine(config, 'demo')}`,
-          '  an account of your own and its token; docs/operations.md#users has the SQL that fills it',
+          '  an account of your own, and a token that can create more in the console; docs/operations.md#users has the SQL that fills it',
           `    ${commandLine(config, 'user create me --tier ultra')}`,
           `    ${createToken('me')}`,
         ];

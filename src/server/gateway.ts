@@ -3,6 +3,7 @@
 import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { hasUsers } from '../auth/users.ts';
 import type { Config } from '../config/config.ts';
@@ -53,12 +54,18 @@ export async function openGateway(config: Config) {
     }
   }
   try {
-    const opened = await openParts(config, logger, add);
+    const stopping = new AbortController();
+    const opened = await openParts(config, logger, add, stopping.signal);
     return {
       ...opened,
-      /** Stops listening, finishes the requests in flight, and closes the database. */
-      async close(): Promise<void> {
+      /**
+       * Stops listening, finishes the requests in flight, and closes the database.
+       * @param delay milliseconds before that, in which requests are still taken, but `/readyz` fails.
+       */
+      async close(delay = 0): Promise<void> {
         logger.info('closing');
+        stopping.abort();
+        await sleep(delay);
         await closeParts();
         logger.info('closed');
       },
@@ -69,7 +76,7 @@ export async function openGateway(config: Config) {
   }
 }
 
-async function openParts(config: Config, logger: Logger, add: Add) {
+async function openParts(config: Config, logger: Logger, add: Add, stopping: AbortSignal) {
   if (logger.isLevelEnabled('debug')) add(logStatements(logger));
   const bounds = { connections: config.DATABASE_CONNECTIONS, statement: config.STATEMENT_TIMEOUT * 1_000 };
   const open = () => openDatabase(config, bounds, logMigrations(logger));
@@ -103,10 +110,12 @@ async function openParts(config: Config, logger: Logger, add: Add) {
     schema: await loadSchema(config),
     plugins: await loadPlugins(config.YOGA_PLUGINS),
     demoToken,
+    stopping,
     closing: closing.signal,
     accounts,
   });
   const url = await listen(server, config, 'PORT', config.PORT);
+  hooks.serving(url);
   add({ close: () => closeServer(server, closing) });
   add(logUnhandledRejections(logger));
   logger.info({ url, release, database: embedded ? 'embedded' : 'server' }, 'serving');

@@ -102,6 +102,9 @@ export function joinHooks(all: readonly Hooks[]) {
     changed(...given) {
       for (const hooks of changing) hooks.changed?.(...given);
     },
+    serving(url) {
+      for (const hooks of all) hooks.serving?.(url);
+    },
     began(exchange) {
       for (const hooks of beginning) hooks.began?.(exchange);
     },

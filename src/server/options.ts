@@ -25,6 +25,8 @@ export interface ServerOptions {
   /** Lets users take turns with their statements. */
   turns: Turns;
   demoToken: string | undefined;
+  /** Aborted when the gateway is about to close: `/readyz` fails from then on. */
+  stopping?: AbortSignal;
   /** Aborted when the gateway closes. */
   closing: AbortSignal;
   /** How long the server waits for clients. By default the usual timeouts. */

@@ -27,17 +27,22 @@ import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
 import { asksForPage, isAmbiguous, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
-import type { Batch, OtherWork, Query, Work } from '../http/task.ts';
+import { formFor } from '../http/send.ts';
+import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
-import { createRestHandler, unauthorized } from '../rest/handler.ts';
+import { createRestHandler } from '../rest/handler.ts';
+import { unauthorized } from '../rest/unauthorized.ts';
 import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
+import { createLiveReads } from '../schema/liveReads.ts';
 import { createInnerRunner, type RunTask, runBatch } from './batches.ts';
 import type { JoinedHooks } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 
 type Steps = ReturnType<typeof createSteps>;
+
+type Follow = NonNullable<Task['follow']>;
 
 /** How many WebSockets a user may have open in one process. */
 const mostSockets = 100;
@@ -91,7 +96,8 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   const task = reading instanceof Promise ? await reading : reading;
   if (isResponse(task)) return task;
   if ('join' in task) return respondToBatch(steps, exchange, viewer, task);
-  return steps.runTask(exchange, viewer, task);
+  const running = steps.runTask(exchange, viewer, task);
+  return task.follow ? steps.follow(exchange, await running, task.follow) : running;
 }
 
 /** The response to a preflight, or to a page that may not use the endpoint; undefined for every other request. */
@@ -134,12 +140,12 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     ...handlers,
     ...access,
     runTask,
+    async follow(exchange: Exchange, current: HttpResponse | StreamedResponse, follow: Follow) {
+      deadlines.end(exchange);
+      return 'stream' in current ? current : follow(current);
+    },
     hasGraphiql: config.GRAPHIQL === 'on',
-    cors: createCors(
-      config.CORS_ORIGINS,
-      (message) => logger.warn(message),
-      handleRest ? forwardedMethods : usualMethods,
-    ),
+    cors: createCors(config, (message) => logger.warn(message), handleRest ? forwardedMethods : usualMethods),
     handlerAt: createOwnHandlers(options.hooks, { ...handlers, run: createInnerRunner(handlers, runTask) }),
     /** REST that an extension handles; undefined where none does. */
     handleElsewhere:
@@ -311,6 +317,11 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
       : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
   const contextsBy = createContexts(options, viewers, outages, guard);
   const contextOf = contextsBy(turns.forRequest);
+  const live = createLiveReads({
+    ...options,
+    ...{ watchViewer, isValid, cache: responseCache },
+    createContext: contextsBy(turns.forLiveQuery, unguarded),
+  });
   return {
     recheck,
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
@@ -320,21 +331,16 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,
-      changes: {
-        watchViewer,
-        cache: responseCache,
-        createContext: contextsBy(turns.forLiveQuery, unguarded),
-      },
+      live,
       demoTokenFor,
-      isValid,
       recheck,
       schema: options.schema,
       plugins: options.plugins,
     }),
     rest: createRestHandler({
-      createContext: contextOf,
-      recheck,
-      docsPath: config.INTROSPECTION === 'on' ? '/docs' : undefined,
+      ...{ createContext: contextOf, recheck, live },
+      formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
+      docsPath: config.INTROSPECTION === 'on' ? '../docs' : undefined,
     }),
   };
 }

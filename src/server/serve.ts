@@ -54,7 +54,7 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
     stop();
   });
   await stopped;
-  await gateway.close();
+  await gateway.close(failed ? 0 : config.SHUTDOWN_DELAY * 1_000);
   // The process ends, so that a supervisor starts it again. A timer of the engine could otherwise keep it alive.
   if (failed) process.exit(1);
 }
@@ -90,7 +90,8 @@ const startsWorkers = (config: Config) => !cluster.isWorker && workersOf(config)
 
 interface Serving extends Omit<Banner, 'workers'> {
   readonly failure?: Promise<void>;
-  close(): Promise<void>;
+  /** @param delay milliseconds in which requests are still taken before. Workers have it from their own settings. */
+  close(delay: number): Promise<void>;
 }
 
 /** @returns undefined if it was told to stop before all workers served, or if one ended before (it has logged why). */
@@ -106,14 +107,15 @@ async function open(config: Config, stopping: AbortSignal): Promise<Serving | un
   const workers = await startWorkers(workersOf(config), logger, stopping);
   if (!workers) return undefined;
   const opened: Pick<Hooks, 'lines' | 'close'>[] = [];
-  const close = (errors?: unknown[]) => closeAll([...opened, workers], errors);
+  // Workers go on serving for the delay, and are watched until they end.
+  const close = (errors?: unknown[]) => closeAll([workers, ...opened], errors);
   try {
     for (const extension of extensions) {
-      const hooks = await extension.openPrimary?.(config);
+      const hooks = await extension.openPrimary?.(config, workers.url);
       if (hooks) opened.unshift(hooks);
     }
   } catch (error) {
     await close([error]);
   }
-  return { ...workers, lines: opened.flatMap(({ lines = [] }) => lines), close };
+  return { ...workers, lines: opened.flatMap(({ lines = [] }) => lines), close: () => close() };
 }

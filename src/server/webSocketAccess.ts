@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
+import { addressOf, type Config } from '../config/config.ts';
 import type { PipelineAccess } from '../graphql/transports/webSockets.ts';
 import { responseOn } from '../http/connections.ts';
 import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
@@ -84,7 +85,7 @@ export function createUpgrades(
   let loading: ReturnType<typeof load> | undefined;
 
   async function accept(exchange: Exchange, socket: Duplex, head: Buffer): Promise<void> {
-    const error = findUpgradeError(exchange) ?? cors.rejectPage(exchange, true);
+    const error = findUpgradeError(exchange, config) ?? cors.rejectPage(exchange, true);
     if (error) return send(exchange, error);
     exchange.operation = 'websocket';
     exchange.transport = 'websocket';
@@ -108,7 +109,7 @@ const protocol = 'graphql-transport-ws';
 const usableKey = /^[+/\w]{22}==$/;
 
 /** The response to a request that does not become a WebSocket, undefined for one that does. */
-function findUpgradeError({ request, endpoint }: Exchange): HttpResponse | undefined {
+function findUpgradeError({ request, endpoint }: Exchange, config: Config): HttpResponse | undefined {
   const { headers } = request;
   const fail = (message: string) =>
     errorResponse(endpoint, { code: 'BAD_USER_INPUT', message }, { Connection: 'close' });
@@ -121,7 +122,8 @@ function findUpgradeError({ request, endpoint }: Exchange): HttpResponse | undef
     );
 
   if (isAmbiguous(request)) return fail(httpErrors.badRequest.message);
-  if (endpoint !== 'graphql') return required('WebSockets are opened at /graphql, and nowhere else');
+  if (endpoint !== 'graphql')
+    return required(`WebSockets are opened at ${addressOf(config, '/graphql')}, and nowhere else`);
   if (headers.upgrade?.trim().toLowerCase() !== 'websocket')
     return required('Upgrade must name websocket, and no other protocol beside it');
   if (headers['sec-websocket-version'] !== '13')

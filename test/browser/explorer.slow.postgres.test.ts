@@ -101,8 +101,18 @@ it('shows a response below the query on a telephone, as wide as the screen allow
     isMobile: true,
   });
   await page.getByText("Sends the demo account's token").waitFor();
+  const hint = () =>
+    page.locator('.result-window').evaluate((pane) => getComputedStyle(pane, '::before').content);
+  await expect.poll(hint).toContain('Run the query');
   await run(page);
   await expectResponse(page, '"username": "demo"');
+  expect(await hint()).toBe('none');
   expect((await page.locator('.result-window').boundingBox())?.width).toBeGreaterThan(250);
+  // The style of our pages does not reach what GraphiQL lays out by itself.
+  await page.getByRole('button', { name: 'Open settings dialog' }).click();
+  const dialog = page.getByRole('dialog');
+  expect((await dialog.locator('.graphiql-dialog-close svg').boundingBox())?.width).toBeGreaterThan(8);
+  const isCutOff = await dialog.evaluate(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth);
+  expect(isCutOff).toBe(false);
   expect(complaints).toEqual([]);
 });

@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { Locator } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { postJson } from '../support/gateway.ts';
 import { demoGateway } from '../support/setUp.ts';
@@ -25,6 +25,40 @@ it.each([
   // The tree of GraphiQL is not ours, and the entries of a section are alike.
   await expectAccessible(page, name, '.graphiql-container, section > .entry:nth-of-type(n + 3)');
   expect(complaints.filter((text) => !text.includes('404 (Not Found)'))).toEqual([]);
+});
+
+it('has one theme: what is chosen on one page holds on all, in every tab, from before anything is painted', async () => {
+  /** The theme of the page: when its body began, and now. */
+  const themes = (of: Page) =>
+    of.evaluate(() => [document.documentElement.dataset.first, document.documentElement.style.colorScheme]);
+  const { page, complaints } = await browser.open(`${gateway.url}/docs`);
+  await page.context().addInitScript(() => {
+    const { documentElement: first } = document;
+    const seen = new MutationObserver(() => {
+      if (document.body)
+        document.documentElement.dataset.first ??= document.documentElement.style.colorScheme;
+    });
+    seen.observe(first ?? document, { childList: true, subtree: true });
+  });
+  const explorer = await page.context().newPage();
+  await explorer.goto(`${gateway.url}/graphql`);
+  await explorer.getByRole('tab', { name: 'Devices' }).waitFor();
+  await page.getByLabel('Theme').selectOption('Dark');
+  await expect.poll(() => explorer.locator('body.graphiql-dark').count()).toBe(1);
+  expect(await themes(explorer)).toEqual(['', 'dark']);
+  for (const path of ['/', '/schema', '/console', '/graphql', '/nothing']) {
+    const other = await page.context().newPage();
+    await other.goto(gateway.url + path);
+    expect([path, await themes(other)]).toEqual([path, ['dark', 'dark']]);
+    expect(await other.getByLabel('Theme').inputValue()).toBe('dark');
+    await other.close();
+  }
+  await explorer.getByRole('button', { name: 'Open settings dialog' }).click();
+  await explorer.getByRole('button', { name: 'Light', exact: true }).click();
+  await expect.poll(() => page.getByLabel('Theme').inputValue()).toBe('light');
+  await explorer.getByRole('button', { name: 'System', exact: true }).click();
+  await expect.poll(() => page.evaluate(() => document.documentElement.style.colorScheme)).toBe('');
+  expect(complaints).toEqual([]);
 });
 
 it('sends requests with the demo token, which is filled in already, or with that of the console', async () => {
@@ -130,7 +164,7 @@ it('shows the demo account live, runs a query, and copies the token, also on a s
   // Another client activates another one.
   await postJson(gateway, gateway.token, '/dtt/templates/2', { isActive: true });
   await expect.poll(program).not.toBe('Beginner Program');
-  await page.getByLabel('A query').fill('{ viewer { username } }');
+  await page.getByLabel('Try a query').fill('{ viewer { username } }');
   await page.getByRole('button', { name: 'Run' }).click();
   await expect.poll(() => page.getByLabel('Its response').inputValue()).toContain('"username": "demo"');
   await page
@@ -140,10 +174,26 @@ it('shows the demo account live, runs a query, and copies the token, also on a s
     .click();
   await page.getByRole('button', { name: 'Copied' }).waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(gateway.token);
-  const isCutOff = await page.$$eval('.copied > p + pre', (all) =>
+  const isCutOff = await page.$$eval('.copied > pre', (all) =>
     all.some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth),
   );
   expect(isCutOff).toBe(false);
   expect(await overhang(page)).toBe(0);
+  expect(complaints).toEqual([]);
+});
+
+it('the REST reference follows a route: it shows the response, and each change, until it is stopped', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/docs#getActiveDttTemplate`);
+  const card = page.locator('#getActiveDttTemplate');
+  await card.getByRole('button', { name: 'Follow' }).click();
+  await card.getByText('"name": "Beginner Program"').first().waitFor();
+  const { client } = gateway.database;
+  const { id } = await client.dttTemplate.findFirstOrThrow({ where: { name: 'Beginner Program' } });
+  await client.dttTemplate.update({ where: { id }, data: { name: 'Renamed' } });
+  await card.getByText('"name": "Renamed"').waitFor();
+  await card.getByRole('button', { name: 'Stop' }).click();
+  await card.getByRole('button', { name: 'Follow' }).waitFor();
+  await client.dttTemplate.update({ where: { id }, data: { name: 'Beginner Program' } });
+  expect(await card.getByText('"name": "Renamed"').count()).toBe(1);
   expect(complaints).toEqual([]);
 });

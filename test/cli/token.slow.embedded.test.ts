@@ -38,7 +38,10 @@ const listOf = async () => JSON.parse((await dovetail('token', 'list', '--user',
 it('creates, lists and revokes tokens while a gateway runs, where that takes effect at once', async () => {
   const created = await runCli(named('beside'), { DATA_DIR: folder });
   const secret = created.stdout.trim();
-  const [, id = ''] = /^Created token (\d+) for demo\. Keep it: .*\n$/.exec(created.stderr) ?? [];
+  const [, id = ''] =
+    /^Created token (\d+) for demo, with the scope activate\. Keep it: .* --scope manage\.\n$/.exec(
+      created.stderr,
+    ) ?? [];
   expect(created.stdout).toMatch(/^dvt_[\w-]{43}\n$/);
   expect(await statusWith(secret)).toBe(200);
   const second = JSON.parse((await dovetail(...named('second', '--json'))).stdout);
@@ -108,7 +111,7 @@ it('reports in one line that the database did not respond, while another client 
   expect(JSON.stringify(await listOf())).not.toContain('late');
 });
 
-const change = 'To change that: DATA_DIR=\\S+ npx dovetail user';
+const change = 'To change that: DATA_DIR=\\S+ npx dovetail-gateway user';
 const invalid: readonly (readonly [number, readonly string[], string])[] = [
   [
     1,
@@ -130,7 +133,7 @@ const invalid: readonly (readonly [number, readonly string[], string])[] = [
   [1, named('x', '--expires', '2020-01-01'), '^The time at which a token expires must be in the future$'],
   [1, named('demo-token'), '^Another active token has the name "demo-token"$'],
   [2, ['token', 'rotate', '1', '--keep', '1 h'], "^error: option '--keep <duration>'"],
-  [2, ['surf'], "^error: unknown command 'surf'\nnpx dovetail --help lists the commands$"],
+  [2, ['surf'], "^error: unknown command 'surf'\nnpx dovetail-gateway --help lists the commands$"],
   [1, ['sync'], '^Say where the account is, with --from or UPSTREAM_URL\\.$'],
 ];
 it.each(invalid)(

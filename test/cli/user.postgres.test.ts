@@ -69,5 +69,7 @@ it('`demo` prints a new token each time, but none with --reset, after which the 
 it('the next command has no URL with a password in it, which the environment has', async () => {
   const DATABASE_URL = urlWith({});
   const { stderr } = await runHere(['user', 'create', 'me'], { DATABASE_URL });
-  expect(stderr).toMatch(/\. Next: npx dovetail token create --user me --name laptop\n$/);
+  expect(stderr).toMatch(
+    /\. Next: npx dovetail-gateway token create --user me --name laptop --scope manage\n$/,
+  );
 });

@@ -26,14 +26,14 @@ describe('dovetail user', () => {
       code: 0,
       stdout: '',
       stderr: `Applying 1 migration to the embedded database in ${folder}.
-Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. Next: DATA_DIR=${folder} npx dovetail token create --user zoe --name laptop
+Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. Next: DATA_DIR=${folder} npx dovetail-gateway token create --user zoe --name laptop --scope manage
 `,
     });
     expect((await dovetail('token', 'create', '--user', 'zoe', '--name', 'laptop')).stdout).toMatch(/^dvt_/);
     const created = await dovetail('user', 'create', 'Bob Two', '--tier', 'free', '--json');
     expect(JSON.parse(created.stdout)).toEqual({ id: 2, username: 'Bob Two', tier: 'free' });
     expect(created.stderr).toContain(
-      `Only ultra may create tokens: DATA_DIR=${folder} npx dovetail user tier 'Bob Two' ultra\n`,
+      `Only ultra may create tokens: DATA_DIR=${folder} npx dovetail-gateway user tier 'Bob Two' ultra\n`,
     );
     expect((await dovetail('user', 'list')).stdout).toBe(
       'ID  TIER   TOKENS  NAME\n2   free   0       Bob Two\n1   ultra  1       zoe\n',
@@ -43,7 +43,7 @@ Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. N
         `Bob Two has the tier ${tier} now.\n`,
       );
     expect((await dovetail('user', 'tier', 'zoe', 'free')).stderr).toBe(
-      `zoe has the tier free now. Tokens that are still valid: 1. See DATA_DIR=${folder} npx dovetail token list --user zoe\n`,
+      `zoe has the tier free now. Tokens that are still valid: 1. See DATA_DIR=${folder} npx dovetail-gateway token list --user zoe\n`,
     );
     expect(JSON.parse((await dovetail('user', 'list', '--json')).stdout)).toEqual([
       { id: 2, username: 'Bob Two', tier: 'ultra', tokens: 0 },
@@ -98,7 +98,7 @@ Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. N
       );
       await database.client.user.deleteMany();
       expect((await dovetail('user', 'list')).stderr).toContain(
-        `There are none: an account comes to a mirror with its first request, or by DATA_DIR=${folder} npx dovetail sync\n`,
+        `There are none: an account comes to a mirror with its first request, or by DATA_DIR=${folder} npx dovetail-gateway sync\n`,
       );
     });
   });
@@ -142,6 +142,6 @@ it('`demo` creates the demo account, prints its token, and resets the account bu
   expect(await demo()).toEqual({
     code: 1,
     stdout: '',
-    stderr: `The demo account is there, but can have no new token: it has 5, the most that there may be, or is not of the tier ultra. See DATA_DIR=${folder} npx dovetail token list --user demo\n`,
+    stderr: `The demo account is there, but can have no new token: it has 5, the most that there may be, or is not of the tier ultra. See DATA_DIR=${folder} npx dovetail-gateway token list --user demo\n`,
   });
 });

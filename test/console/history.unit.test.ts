@@ -8,6 +8,7 @@ import {
   readAddress,
 } from '../../console/src/history/address.ts';
 import { choosePeriod, daysOf, isPossible, lengthOf } from '../../console/src/history/range.ts';
+import { base } from '../../console/src/paths.ts';
 
 const queryOf = (href: string) => Object.fromEntries(new URL(href, 'http://localhost').searchParams);
 
@@ -27,7 +28,7 @@ describe('the address of the history', () => {
     [{ ...defaults, range: { from: undefined, to: '2026-03-31' } }, '?to=2026-03-31'],
     [{ ...defaults, program: 'none', passed: 'no', after: 'MC8x' }, '?program=none&passed=no&after=MC8x'],
   ])('contains what is shown: %j', (address, query) => {
-    expect(hrefOf(address)).toBe(`/console/history${query}`);
+    expect(hrefOf(address)).toBe(`${base}/history${query}`);
     expect(readAddress(queryOf(hrefOf(address)))).toEqual(address);
   });
 

@@ -4,7 +4,7 @@ import { gradeText, passedText, pointsOf, pointsText } from '../../console/src/p
 it.each([
   [[], '–'],
   [[true, true, false], '2 of 3'],
-  [[true, null, undefined, false], '1 of 2 with a result'],
+  [[true, null, undefined, false], '1 of 2 scored'],
   [[null], '–'],
 ])('counts the segments with a result: %j is %s', (passed, text) => {
   expect(passedText(passed.map((each) => ({ passed: each })))).toBe(text);

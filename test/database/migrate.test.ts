@@ -216,7 +216,7 @@ describe('a role that may only read and write rows', () => {
     await writeFile(join(folder, '2999_later/migration.sql'), 'CREATE TABLE later ()');
     await expect(migrate({ connectionString: url }, pathToFileURL(`${folder}/`))).rejects.toThrow(
       new SetupError(
-        `The role "${role}" may not migrate the database: permission denied for schema public. Run \`npx dovetail migrate\` with a DATABASE_URL of the role that owns the tables. docs/deployment.md has the rights that any other role needs.`,
+        `The role "${role}" may not migrate the database: permission denied for schema public. Run \`npx dovetail-gateway migrate\` with a DATABASE_URL of the role that owns the tables. docs/deployment.md has the rights that any other role needs.`,
       ),
     );
   });

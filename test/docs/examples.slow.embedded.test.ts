@@ -83,7 +83,7 @@ curl() {
   command curl --silent --max-time 30 "\${arguments[@]//localhost:9464/$metrics}"
 }
 npx() {
-  if [ "$1" = dovetail ]; then node "$root/bin/dovetail.js" "\${@:2}"; else "$root/node_modules/.bin/$1" "\${@:2}"; fi
+  if [ "$1" = dovetail-gateway ]; then node "$root/bin/dovetail.js" "\${@:2}"; else "$root/node_modules/.bin/$1" "\${@:2}"; fi
 }
 npm() {
   case "$*" in

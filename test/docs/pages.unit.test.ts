@@ -1,5 +1,6 @@
 /** The links and names in the documentation are right. */
 
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -53,4 +54,11 @@ describe.each(pages)('%s', (page) => {
     for (const { language, text } of blocksOf(readPage(page)))
       if (language === 'json') expect(() => JSON.parse(text)).not.toThrow();
   });
+});
+
+it('nothing says to run `npx dovetail`, which outside a clone is a package of somebody else’s', () => {
+  const files = execFileSync('git', ['grep', '-lP', 'npx dovetail(?![-\\w])'], { encoding: 'utf8' });
+  // They say not to.
+  const known = ['CHANGELOG.md', 'docs/operations.md', 'test/docs/pages.unit.test.ts'];
+  expect(files.trim().split('\n')).toEqual(known);
 });

@@ -21,7 +21,7 @@ const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 it('links a browser to all pages and documents, which all exist, and says both versions', async () => {
   const page = await (await fetch(gateway.url, { headers: browser })).text();
   const [, list = ''] = /<ul>(.*)<\/ul>/s.exec(page) ?? [];
-  const links = [...list.matchAll(/<a href="(\/[^"]*)"/g)].map(([, path]) => path);
+  const links = [...list.matchAll(/<a href="\.([^"]*)"/g)].map(([, path]) => path);
   expect(links).toEqual(allLinks.map(({ path }) => path));
   for (const path of links) {
     const { status } = await fetch(`${gateway.url}${path}`, { headers: browser });
@@ -39,13 +39,13 @@ it('shows a browser the token and commands to copy, and may not be stored by sha
     expect.stringMatching(/^curl [^<&]*\/graphql /),
     expect.stringMatching(/^curl [^<&]*\/api\/v1\/dtt\/templates\/active /),
     expect.stringMatching(/^dvt_[\w-]{43}$/),
-    'npx dovetail token create --user NAME --name first',
+    'npx dovetail-gateway token create --user NAME --name first --scope manage',
   ]);
   expect(response.headers.get('Cache-Control')).toBe('private, no-cache');
   expect(response.headers.get('Vary')).toBe('Accept, Authorization, Host');
 });
 
-it('has a policy that allows its script, its style and no framing', async () => {
+it('has a policy that allows its script, its style and frames of its own origin only', async () => {
   const response = await fetch(gateway.url, { headers: browser });
   const page = await response.text();
   const digestOf = (element: RegExp) =>
@@ -53,9 +53,10 @@ it('has a policy that allows its script, its style and no framing', async () => 
       .update(element.exec(page)?.[1] ?? '')
       .digest('base64');
   const style = digestOf(/<style>(.*)<\/style>/s);
+  const theme = digestOf(/<script>(.*?)<\/script>/s);
   const script = digestOf(/<script type="module">(.*)<\/script>/s);
   expect(response.headers.get('Content-Security-Policy')).toBe(
-    `default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-${style}'; script-src 'sha256-${script}'; img-src data:; connect-src 'self'`,
+    `default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; style-src 'sha256-${style}'; script-src 'sha256-${script}' 'sha256-${theme}'; img-src data:; connect-src 'self'`,
   );
 });
 
@@ -99,14 +100,14 @@ describe('without a demo token', () => {
   }
 
   it.each([
-    ['npx dovetail', ''],
+    ['npx dovetail-gateway', ''],
     ['docker compose exec gateway dovetail', 'docker compose exec gateway dovetail'],
   ])('has the commands that create an account, as they are run here: %s', async (program, given) => {
     vi.stubEnv('DOVETAIL_COMMAND', given);
     onTestFinished(() => void vi.unstubAllEnvs());
     for (const page of await pagesWith({ DATABASE_URL: 'postgresql://me:hunter2@db.example.com/d' })) {
       expect(page).not.toContain('id="demo"');
-      expect(page).toContain(`${program} token create --user NAME --name first`);
+      expect(page).toContain(`${program} token create --user NAME --name first --scope manage`);
       expect(page).toContain('Bearer YOUR_API_TOKEN');
       expect(page).not.toMatch(/hunter2|db\.example\.com/);
     }
@@ -115,8 +116,8 @@ describe('without a demo token', () => {
   it('has the command for the demo account while nobody has an account', async () => {
     const database = await openTestDatabase();
     for (const page of await pagesWith({}, undefined, undefined, { database }))
-      expect(page).toContain('npx dovetail demo');
-    for (const page of await pagesWith({})) expect(page).not.toContain('dovetail demo');
+      expect(page).toContain('npx dovetail-gateway demo');
+    for (const page of await pagesWith({})) expect(page).not.toMatch(/dovetail\S* demo/);
     await database.close();
   });
 

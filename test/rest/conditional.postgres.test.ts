@@ -24,7 +24,7 @@ const graphqlPath = `/graphql?${new URLSearchParams({ query: '{ viewer { usernam
 
 /** A GET of each API: its name, its path and the Vary header of its response. */
 const endpoints: readonly [string, string, string][] = [
-  ['REST', '/api/v1/users/me', 'Authorization, Accept-Encoding'],
+  ['REST', '/api/v1/users/me', 'Authorization, Accept, Accept-Encoding'],
   ['GraphQL', graphqlPath, 'Authorization, Accept, Accept-Encoding'],
 ];
 

@@ -79,7 +79,8 @@ describe('a token', () => {
       if (response.status === 302) expect(response.headers.get('Vary')).toContain('Accept, Authorization');
       return [response.status, response.headers.get('Location')];
     };
-    for (const target of ['', '?x=1']) expect(await open(target, { Accept: accept })).toEqual([302, '/docs']);
+    for (const target of ['', '?x=1'])
+      expect(await open(target, { Accept: accept })).toEqual([302, '../docs']);
     for (const path of ['/', '/dtt']) expect(await open(path, { Accept: accept })).toEqual([401, null]);
     expect(await open('', { Accept: `application/json, ${accept}` })).toEqual([401, null]);
     expect(await open('', { Accept: accept }, gateway, 'POST')).toEqual([401, null]);

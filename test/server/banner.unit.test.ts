@@ -35,8 +35,8 @@ describe('the banner', () => {
       [
         '  Start here  http://127.0.0.1:4000',
         '  Database    /data (embedded)',
-        '  A token for a user:',
-        '    DATA_DIR=/data npx dovetail token create --user NAME --name laptop',
+        '  A token for a user, who can create more with it in the console:',
+        '    DATA_DIR=/data npx dovetail-gateway token create --user NAME --name laptop --scope manage',
       ],
     ],
   ])('has %s', (_, settings, banner, lines) => {

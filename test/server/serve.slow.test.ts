@@ -196,7 +196,7 @@ describe('DATABASE_URL', () => {
     const place = `DATABASE_URL='${server.replace(':postgres@', ':***@')}/${name}'`;
     expect(gateway.output.stdout).toContain(`
     the demo account, which takes a database without users
-      ${place} npx dovetail demo
+      ${place} npx dovetail-gateway demo
 `);
     expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');
     expect(gateway.output.stdout).not.toMatch(/Token {2}|Workers|Metrics|:postgres@/);

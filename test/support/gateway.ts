@@ -182,12 +182,12 @@ export interface DemoGateway extends TestGateway {
 }
 
 /** Starts a gateway over a new database with the demo account, as `npm start` does without settings. */
-export async function openDemoGateway(): Promise<DemoGateway> {
+export async function openDemoGateway(options: TestGatewayOptions = {}): Promise<DemoGateway> {
   const database = await openTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
   const demoToken = await prepareDemo(database, folder);
   await rm(folder, { recursive: true });
-  return { ...(await openTestGateway(database, { demoToken })), token: demoToken ?? '' };
+  return { ...(await openTestGateway(database, { demoToken, ...options })), token: demoToken ?? '' };
 }
 
 /** Skips the tests of a `describe` unless the run has the engine that they need. @param reason is printed. */

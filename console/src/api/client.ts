@@ -3,6 +3,7 @@
 import { fetchExchange, Client as UrqlClient } from '@urql/core';
 import { cacheExchange } from '@urql/exchange-graphcache';
 import { CloseCode, createClient as createSocket } from 'graphql-ws';
+import { home } from '../paths.ts';
 import { liveExchanges } from './live.ts';
 import { onceExchange } from './once.ts';
 
@@ -39,7 +40,7 @@ export function createApiClient(token: string, listener: ApiListener): ApiClient
   let wasOpen = false;
   let pongTimer: ReturnType<typeof setTimeout> | undefined;
   const socket = createSocket({
-    url: new URL('/graphql', location.href).href.replace(/^http/, 'ws'),
+    url: new URL(`${home}graphql`, location.href).href.replace(/^http/, 'ws'),
     connectionParams: { Authorization },
     lazy: false,
     keepAlive: heartbeat.interval,
@@ -76,7 +77,7 @@ export function createApiClient(token: string, listener: ApiListener): ApiClient
   const cache = cacheExchange({ keys });
   const { beforeCache, afterCache } = liveExchanges({ subscribe, outageChanged });
   const urql = new UrqlClient({
-    url: '/graphql',
+    url: `${home}graphql`,
     preferGetMethod: false,
     exchanges: [onceExchange, beforeCache, cache, afterCache, fetchExchange],
     fetchOptions: { headers: { Authorization } },

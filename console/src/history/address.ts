@@ -2,6 +2,7 @@
 
 import type { DttSessionFilter } from '../../generated/graphql.ts';
 import { databaseIdOf } from '../parts/address.ts';
+import { base } from '../paths.ts';
 import { addDays, type Day, type Period, parseDay, periods, startOf } from './calendar.ts';
 import { type Between, presets, type Range } from './range.ts';
 
@@ -81,7 +82,7 @@ export function hrefOf({
       value === undefined ? [] : [[name, String(value)]],
     ),
   );
-  return query.size === 0 ? '/console/history' : `/console/history?${query}`;
+  return query.size === 0 ? `${base}/history` : `${base}/history?${query}`;
 }
 
 /** The address with these changes. It leads to the first page of the list, since a cursor is valid for one list only. */

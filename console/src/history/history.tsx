@@ -3,8 +3,9 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import { useLive } from '../api/useLive.ts';
-import { Empty, messageOf } from '../parts/loaded.tsx';
+import { messageOf } from '../parts/loaded.tsx';
 import { View } from '../parts/view.tsx';
+import { base } from '../paths.ts';
 import { filterOf, readAddress } from './address.ts';
 import { type Day, dayOf } from './calendar.ts';
 import { Filters } from './filters.tsx';
@@ -28,7 +29,7 @@ export function History() {
   const address = useMemo(() => readAddress(query), [query]);
   // On the way to another view, this one is rendered once more, with the address of the other.
   useEffect(() => {
-    if (path === '/console/history') remember(address);
+    if (path === `${base}/history`) remember(address);
   }, [path, address]);
   const programs = useLive(historyPrograms, {});
   const trainers = useLive(historyTrainers, {});
@@ -80,10 +81,17 @@ export function History() {
 }
 
 const NoSessionsYet = () => (
-  <Empty>
-    There are no sessions yet. Each training with one of your trainers appears here by itself: how often you
-    trained, what was passed, and how it went over time.
-  </Empty>
+  <div class="card history-card">
+    <h2>There are no sessions yet</h2>
+    <p>
+      Each training with one of your trainers appears here by itself: how often you trained, what was passed,
+      and how it went over time.
+    </p>
+    <p class="history-choices">
+      <a href={`${base}/programs`}>Choose a program</a>
+      <a href={base}>See your trainers</a>
+    </p>
+  </div>
 );
 
 /** The current day, which changes at midnight. */

@@ -17,6 +17,7 @@ import { programName, trainerName } from './names.ts';
 import { timeName } from './periodName.ts';
 import { Segments } from './segments.tsx';
 import './history.css';
+import { base } from '../paths.ts';
 
 const session = graphql(`
   query Session($databaseId: Int!) {
@@ -112,7 +113,7 @@ function SessionFacts({ session }: { session: FoundSession }) {
             [
               'Program',
               template ? (
-                <a href={`/console/programs/${template.databaseId}`}>{template.name}</a>
+                <a href={`${base}/programs/${template.databaseId}`}>{template.name}</a>
               ) : (
                 programName(template, templateId)
               ),

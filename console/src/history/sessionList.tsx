@@ -9,6 +9,7 @@ import { Empty, Loaded } from '../parts/loaded.tsx';
 import { Paging, pageOf } from '../parts/paging.tsx';
 import { passedText, pointsText } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
+import { base } from '../paths.ts';
 import { change, type HistoryAddress, hrefOf } from './address.ts';
 import { programName, trainerName } from './names.ts';
 import { historySessions, type Session } from './queries.ts';
@@ -116,7 +117,7 @@ function SessionRow({ session }: { session: Session }) {
   return (
     <tr>
       <th scope="row" class="free-text">
-        <a href={`/console/history/${databaseId}`}>
+        <a href={`${base}/history/${databaseId}`}>
           <Time at={createdAt} />
         </a>
         {name != null && name !== '' && <span class="hint"> {name}</span>}

@@ -16,6 +16,7 @@ import { describeCourse, Legend, LockBar } from './lockBar.tsx';
 import { nameOf, neverLocked, type Session, State } from './sessionCard.tsx';
 import { LockTemplateFacts } from './templates.tsx';
 import './locks.css';
+import { base } from '../paths.ts';
 
 const lockSession = graphql(`
   query LockSession($databaseId: Int!) {
@@ -55,7 +56,7 @@ const lockSession = graphql(`
 export function Lock() {
   const { id } = useRoute().params;
   const databaseId = databaseIdOf(id);
-  if (databaseId === undefined) return <Missing what="lock session" href="/console/locks" />;
+  if (databaseId === undefined) return <Missing what="lock session" href={`${base}/locks`} />;
   return <LockById key={databaseId} databaseId={databaseId} />;
 }
 
@@ -63,10 +64,10 @@ function LockById({ databaseId }: { databaseId: number }) {
   const result = useLive(lockSession, { databaseId });
   const session = result.data?.lockSession;
   if (session === null && !result.isPending && !result.error)
-    return <Missing what="lock session" href="/console/locks" />;
+    return <Missing what="lock session" href={`${base}/locks`} />;
   return (
     <View
-      back={{ href: '/console/locks', name: 'All lock sessions' }}
+      back={{ href: `${base}/locks`, name: 'All lock sessions' }}
       title={session ? nameOf(session) : 'Lock session'}
       sources={[{ document: lockSession, variables: { databaseId } }]}
     >
@@ -79,7 +80,7 @@ function LockById({ databaseId }: { databaseId: number }) {
                 <section class="card">
                   <h2>Template: {lockSession.template.name}</h2>
                   <LockTemplateFacts template={lockSession.template} />
-                  <a href={`/console/locks?template=${lockSession.template.databaseId}`}>Sessions from it</a>
+                  <a href={`${base}/locks?template=${lockSession.template.databaseId}`}>Sessions from it</a>
                 </section>
               )}
             </div>

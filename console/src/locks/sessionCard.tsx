@@ -3,6 +3,7 @@
 import { Badge } from '../parts/badge.tsx';
 import { capitalised } from '../parts/capitalised.ts';
 import { duration, Time, useNow } from '../parts/time.tsx';
+import { base } from '../paths.ts';
 import { courseOf, type LockHistory } from './course.ts';
 import { describeCourse, LockBar } from './lockBar.tsx';
 
@@ -21,7 +22,7 @@ export function SessionCard({ session }: { session: Session }) {
     <article>
       <div class="head">
         <h3>
-          <a href={`/console/locks/${session.databaseId}`}>{nameOf(session)}</a>
+          <a href={`${base}/locks/${session.databaseId}`}>{nameOf(session)}</a>
         </h3>
         <State session={session} />
       </div>

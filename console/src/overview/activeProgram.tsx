@@ -3,13 +3,14 @@
 import { Empty } from '../parts/loaded.tsx';
 import { programDuration, timelineParts } from '../parts/programSegments.ts';
 import { Timeline } from '../parts/timeline.tsx';
+import { base } from '../paths.ts';
 import type { Viewer } from './query.ts';
 
 export function ActiveProgram({ program }: { program: Viewer['activeDttTemplate'] }) {
   return program ? (
     <>
       <p class="lead">
-        <a href={`/console/programs/${program.databaseId}`}>{program.name}</a>{' '}
+        <a href={`${base}/programs/${program.databaseId}`}>{program.name}</a>{' '}
         <span class="hint">{programDuration(program.segments)}</span>
       </p>
       {program.tagline && <p>{program.tagline}</p>}
@@ -21,7 +22,7 @@ export function ActiveProgram({ program }: { program: Viewer['activeDttTemplate'
     </>
   ) : (
     <Empty>
-      No program is active. <a href="/console/programs">Choose one of your programs</a> and activate it.
+      No program is active. <a href={`${base}/programs`}>Choose one of your programs</a> and activate it.
     </Empty>
   );
 }

@@ -80,7 +80,7 @@ function Devices<Device extends ListedDevice>({ devices, kind, children: describ
     return <Empty>No {kind} yet. Each appears here as soon as it belongs to your account.</Empty>;
   return (
     <>
-      <ul class="devices">
+      <ul>
         {nodes.map((device) => {
           const { name, details } = describe(device);
           return (

@@ -5,13 +5,14 @@ import { Facts } from '../parts/facts.tsx';
 import { Empty } from '../parts/loaded.tsx';
 import { gradeText, passedText, pointsText } from '../parts/sums.ts';
 import { Time, TimeAgo } from '../parts/time.tsx';
+import { base } from '../paths.ts';
 import type { Viewer } from './query.ts';
 
 export function LatestSession({ session }: { session: Viewer['latestDttSession'] }) {
   return session ? (
     <>
       <p class="lead head">
-        <a href={`/console/history/${session.databaseId}`}>
+        <a href={`${base}/history/${session.databaseId}`}>
           {session.name || (
             <>
               Session of <Time at={session.createdAt} />

@@ -48,15 +48,17 @@ export function Overview() {
                 <Part name="Running lock" isKnown={isKnown('activeLockSession')}>
                   <RunningLock lock={viewer.activeLockSession} />
                 </Part>
-                <Part name="Trainers" kind="third" isKnown={isKnown('dttDevices')}>
-                  <Trainers devices={viewer.dttDevices} />
-                </Part>
-                <Part name="Lock devices" kind="third" isKnown={isKnown('lkbxDevices')}>
-                  <LockDevices devices={viewer.lkbxDevices} />
-                </Part>
-                <Part name="OSSMs" kind="third" isKnown={isKnown('ossmDevices')}>
-                  <Ossms devices={viewer.ossmDevices} />
-                </Part>
+                <section class="card wide devices" aria-label="Devices">
+                  <Part name="Trainers" kind="column" isKnown={isKnown('dttDevices')}>
+                    <Trainers devices={viewer.dttDevices} />
+                  </Part>
+                  <Part name="Lock devices" kind="column" isKnown={isKnown('lkbxDevices')}>
+                    <LockDevices devices={viewer.lkbxDevices} />
+                  </Part>
+                  <Part name="OSSMs" kind="column" isKnown={isKnown('ossmDevices')}>
+                    <Ossms devices={viewer.ossmDevices} />
+                  </Part>
+                </section>
               </div>
             </>
           ) : (

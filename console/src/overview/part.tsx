@@ -6,8 +6,8 @@ import { Empty } from '../parts/loaded.tsx';
 
 interface PartProps {
   name: string;
-  /** The width of the card in a wide window. */
-  kind?: 'wide' | 'half' | 'third';
+  /** The width of the card in a wide window; `column` for a part of a card. */
+  kind?: 'wide' | 'half' | 'column';
   /** Whether the gateway could read the content. */
   isKnown: boolean;
   children: ComponentChildren;
@@ -16,7 +16,7 @@ interface PartProps {
 export function Part({ name, kind = 'half', isKnown, children }: PartProps) {
   const id = useId();
   return (
-    <section class={`card ${kind}`} aria-labelledby={id}>
+    <section class={kind === 'column' ? undefined : `card ${kind}`} aria-labelledby={id}>
       <h2 id={id}>{name}</h2>
       {isKnown ? children : <Empty>The gateway could not read this just now.</Empty>}
     </section>

@@ -4,13 +4,14 @@ import { Badge } from '../parts/badge.tsx';
 import { capitalised } from '../parts/capitalised.ts';
 import { Countdown } from '../parts/countdown.tsx';
 import { Empty } from '../parts/loaded.tsx';
+import { base } from '../paths.ts';
 import type { Viewer } from './query.ts';
 
 export function RunningLock({ lock }: { lock: Viewer['activeLockSession'] }) {
   return lock ? (
     <>
       <p class="lead head">
-        <a href={`/console/locks/${lock.databaseId}`}>{lock.name || `Lock session ${lock.databaseId}`}</a>
+        <a href={`${base}/locks/${lock.databaseId}`}>{lock.name || `Lock session ${lock.databaseId}`}</a>
         <Badge kind="accent">{capitalised(lock.lockState)}</Badge>
       </p>
       <Countdown startedAt={lock.startedAt} endsAt={lock.endsAt} />
@@ -18,7 +19,7 @@ export function RunningLock({ lock }: { lock: Viewer['activeLockSession'] }) {
   ) : (
     <Empty>
       No lock session is running. When one starts, the time that is left is shown here.{' '}
-      <a href="/console/locks">Earlier ones</a>
+      <a href={`${base}/locks`}>Earlier ones</a>
     </Empty>
   );
 }

@@ -7,6 +7,8 @@ interface DialogProps {
   title: string;
   /** What the button says that does it, also while it is being done: `['Activate', 'Activating…']`. */
   action: readonly [name: string, underway: string];
+  /** Whether it cannot be undone. */
+  isFinal?: boolean;
   /** Does it. @returns why it was not done; undefined if it was, and the dialog closes. */
   onConfirm(): Promise<string | undefined>;
   /** Called when the dialog has closed, also by Escape. */
@@ -14,7 +16,9 @@ interface DialogProps {
   children: ComponentChildren;
 }
 
-export function Dialog({ title, action: [name, underway], onConfirm, onClose, children }: DialogProps) {
+export function Dialog(props: DialogProps) {
+  const { title, action, isFinal = false, onConfirm, onClose, children } = props;
+  const [name, underway] = action;
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   const [isUnderway, setUnderway] = useState(false);
@@ -46,7 +50,12 @@ export function Dialog({ title, action: [name, underway], onConfirm, onClose, ch
         <button type="button" onClick={() => dialog.current?.close()}>
           Cancel
         </button>
-        <button type="button" class="main" aria-disabled={isUnderway} onClick={confirm}>
+        <button
+          type="button"
+          class={isFinal ? 'main final' : 'main'}
+          aria-disabled={isUnderway}
+          onClick={confirm}
+        >
           {isUnderway ? underway : name}
         </button>
       </div>

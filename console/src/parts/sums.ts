@@ -26,12 +26,12 @@ export const unknownCountOf = ({ sessionCount, passedSessionCount, failedSession
 export const passedCountOf = (segments: readonly Segment[]): number =>
   segments.filter(({ passed }) => passed === true).length;
 
-/** How many of the segments with a result were passed, such as `2 of 3`; if some have none, `2 of 3 with a result`. */
+/** How many of the segments with a result were passed, such as `2 of 3`; if some have none, `2 of 3 scored`. */
 export function passedText(segments: readonly Segment[]): string {
   const known = segments.filter(({ passed }) => passed != null).length;
   if (known === 0) return nothing;
   const counts = `${numberText(passedCountOf(segments))} of ${numberText(known)}`;
-  return known < segments.length ? `${counts} with a result` : counts;
+  return known < segments.length ? `${counts} scored` : counts;
 }
 
 /** The points of all segments; null if no segment has any. */

@@ -19,12 +19,15 @@ interface TimelineProps {
   /** The name of the list for screen readers. */
   label: string;
   parts: readonly TimelinePart[];
+  /** Whether the list has one entry for all segments of a name. */
+  isSummed?: boolean;
 }
 
 /** A segment with more repeats than this is drawn as one block: its repeats would be too narrow to be told apart. */
 const maxRepeatsDrawn = 24;
 
-export function Timeline({ label, parts }: TimelineProps) {
+export function Timeline({ label, parts, isSummed = false }: TimelineProps) {
+  const listed = isSummed ? summed(parts) : parts;
   return (
     <div class="timeline">
       <div class="bar" aria-hidden="true">
@@ -44,7 +47,7 @@ export function Timeline({ label, parts }: TimelineProps) {
         })}
       </div>
       <ol aria-label={label}>
-        {parts.map(({ key, name, seconds, times, kind }) => (
+        {listed.map(({ key, name, seconds, times, kind }) => (
           <li key={key}>
             <i data-kind={kind} aria-hidden="true" />
             <b>{capitalised(name)}</b>{' '}
@@ -55,3 +58,18 @@ export function Timeline({ label, parts }: TimelineProps) {
     </div>
   );
 }
+
+/** The segments of each name as one, with their time in all. A name that one segment has stays as it is. */
+function summed(parts: readonly TimelinePart[]): TimelinePart[] {
+  const byName = new Map<string, TimelinePart>();
+  for (const part of parts) {
+    const before = byName.get(part.name);
+    byName.set(
+      part.name,
+      before ? { ...before, times: 1, seconds: lengthOf(before) + lengthOf(part) } : part,
+    );
+  }
+  return [...byName.values()];
+}
+
+const lengthOf = ({ seconds, times }: TimelinePart) => seconds * Math.max(times ?? 1, 1);

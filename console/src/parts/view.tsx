@@ -6,6 +6,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { textOf } from '../api/graphql.ts';
 import { subscriptionOf } from '../api/live.ts';
 import { hasGraphiql, hasUserInteracted } from '../page.ts';
+import { home } from '../paths.ts';
 
 /** A query with the variables that the view sends. */
 export interface Source {
@@ -90,7 +91,7 @@ function Sources({ sources }: Pick<ViewProps, 'sources'>) {
 }
 
 const hrefOfGraphiql = (query: string, variables: string): string =>
-  `/graphql?${new URLSearchParams({ query, ...(variables !== '{}' && { variables }) })}`;
+  `${home}graphql?${new URLSearchParams({ query, ...(variables !== '{}' && { variables }) })}`;
 
 const isQuery = ({ definitions }: Source['document']): boolean =>
   definitions.some((each) => each.kind === 'OperationDefinition' && each.operation === 'query');

@@ -148,25 +148,25 @@ function Consequences({ of: { id } }: { of: Activatable }) {
   const { data } = useLive(nowActive, {});
   const { activeDttTemplate: active, scheduleType } = data?.viewer ?? {};
   return (
-    <ul>
-      {active == null && <li>No other program is active now.</li>}
-      {active?.id === id && <li>It is the active program already, and stays it.</li>}
+    <>
+      {active == null && <p>No other program is active now.</p>}
+      {active?.id === id && <p>It is the active program already, and stays it.</p>}
       {active != null && active.id !== id && (
-        <li>
+        <p>
           It takes the place of <b>{active.name}</b>.
-        </li>
+        </p>
       )}
       {scheduleType == null && (
-        <li>
+        <p>
           Your schedule becomes single, if it is not: always the active program. It cannot be set back here.
-        </li>
+        </p>
       )}
       {(scheduleType === 'AUTO' || scheduleType === 'WEEKLY') && (
-        <li>
+        <p>
           Your schedule is {scheduleType.toLowerCase()} now and becomes <b>single</b>: always the active
           program. It cannot be set back here.
-        </li>
+        </p>
       )}
-    </ul>
+    </>
   );
 }

@@ -5,6 +5,7 @@ import { Badge } from '../parts/badge.tsx';
 import { counted } from '../parts/counted.ts';
 import { programDuration, timelineParts } from '../parts/programSegments.ts';
 import { Timeline } from '../parts/timeline.tsx';
+import { base } from '../paths.ts';
 import { ActivateButton } from './activation.tsx';
 
 interface ProgramCardProps {
@@ -17,11 +18,13 @@ export function ProgramCard({ program, onActivate }: ProgramCardProps) {
   return (
     <li class={isActive ? 'card active' : 'card'}>
       <h3>
-        <a href={`/console/programs/${databaseId}`}>{name}</a>
+        <a href={`${base}/programs/${databaseId}`}>{name}</a>
       </h3>
       {tagline && <p>{tagline}</p>}
       <Length segments={segments} />
-      {segments.length > 0 && <Timeline label={`Segments of ${name}`} parts={timelineParts(segments)} />}
+      {segments.length > 0 && (
+        <Timeline label={`Segments of ${name}`} parts={timelineParts(segments)} isSummed />
+      )}
       <div class="foot">
         <Badges of={program} />
         <ActivateButton program={program} onClick={onActivate} />

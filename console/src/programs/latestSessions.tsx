@@ -5,6 +5,7 @@ import { Passed } from '../parts/badge.tsx';
 import { numberText } from '../parts/number.ts';
 import { passedText, pointsText } from '../parts/sums.ts';
 import { Time } from '../parts/time.tsx';
+import { base } from '../paths.ts';
 
 type SessionList = NonNullable<NonNullable<ProgramQuery['dttTemplate']>['sessions']>;
 
@@ -39,7 +40,7 @@ export function LatestSessions({ list: { nodes, totalCount }, databaseId }: Late
       </table>
       {totalCount > nodes.length && (
         <p>
-          <a href={`/console/history?program=${databaseId}`}>All {numberText(totalCount)} sessions with it</a>
+          <a href={`${base}/history?program=${databaseId}`}>All {numberText(totalCount)} sessions with it</a>
         </p>
       )}
     </>
@@ -51,7 +52,7 @@ function Row({ session }: { session: SessionList['nodes'][number] }) {
   return (
     <tr>
       <th scope="row">
-        <a href={`/console/history/${databaseId}`}>
+        <a href={`${base}/history/${databaseId}`}>
           <Time at={createdAt} />
         </a>
       </th>

@@ -25,6 +25,7 @@ import { Badges, Length } from './card.tsx';
 import './fields.ts';
 import { LatestSessions } from './latestSessions.tsx';
 import './programs.css';
+import { base } from '../paths.ts';
 
 const program = graphql(`
   query Program($databaseId: Int!) {
@@ -65,7 +66,7 @@ type FoundProgram = NonNullable<ProgramQuery['dttTemplate']>;
 /** @param params the parameters of the route. */
 export function Program({ params: { id } }: { params: { id: string } }) {
   const databaseId = databaseIdOf(id);
-  if (databaseId === undefined) return <Missing what="program" href="/console/programs" />;
+  if (databaseId === undefined) return <Missing what="program" href={`${base}/programs`} />;
   return <ProgramById key={databaseId} databaseId={databaseId} />;
 }
 
@@ -73,10 +74,10 @@ function ProgramById({ databaseId }: { databaseId: number }) {
   const variables = { databaseId };
   const result = useLive(program, variables);
   const found = result.data?.dttTemplate;
-  if (found === null && !result.error) return <Missing what="program" href="/console/programs" />;
+  if (found === null && !result.error) return <Missing what="program" href={`${base}/programs`} />;
   return (
     <View
-      back={{ href: '/console/programs', name: 'All programs' }}
+      back={{ href: `${base}/programs`, name: 'All programs' }}
       title={found?.name ?? 'Program'}
       sources={[
         { document: program, variables },

@@ -23,6 +23,7 @@ import { argumentsFor, type Filters, filtersOf } from './filters.ts';
 import { Toolbar } from './toolbar.tsx';
 import './fields.ts';
 import './programs.css';
+import { base } from '../paths.ts';
 
 const programs = graphql(`
   query Programs(
@@ -126,7 +127,7 @@ function NowActiveText({ activeDttTemplate: active, scheduleType }: NonNullable<
     <>
       {active ? (
         <>
-          Active now: <a href={`/console/programs/${active.databaseId}`}>{active.name}</a>
+          Active now: <a href={`${base}/programs/${active.databaseId}`}>{active.name}</a>
         </>
       ) : (
         'No program is active now.'
@@ -169,7 +170,7 @@ function NoPrograms({ filters: { show, search } }: { filters: Filters }) {
   return (
     <Empty>
       {search === '' ? 'No program is like this.' : `No program like this has “${search}” in its name.`}{' '}
-      <a href="/console/programs">Show all programs</a>
+      <a href={`${base}/programs`}>Show all programs</a>
     </Empty>
   );
 }

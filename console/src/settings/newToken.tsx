@@ -49,6 +49,7 @@ interface FormProps {
 function Form({ isFull, takesFocus, onCreated }: FormProps) {
   const client = useClient();
   const first = useRef<HTMLInputElement>(null);
+  const last = useRef<HTMLInputElement>(null);
   useEffect(() => {
     if (takesFocus) first.current?.focus();
   }, []);
@@ -95,13 +96,33 @@ function Form({ isFull, takesFocus, onCreated }: FormProps) {
           </label>
         ))}
       </fieldset>
-      <label>
-        Last day
-        <input type="date" name="expires" max="2999-12-31" aria-describedby="expires-hint" />
+      <div>
+        <label for="expires">Expires</label>
+        <div class="expires">
+          <input
+            ref={last}
+            id="expires"
+            type="date"
+            name="expires"
+            max="2999-12-31"
+            aria-describedby="expires-hint"
+          />
+          {presets.map(([name, days]) => (
+            <button
+              key={name}
+              type="button"
+              onClick={() => {
+                if (last.current) last.current.value = dayAfter(days);
+              }}
+            >
+              {name}
+            </button>
+          ))}
+        </div>
         <span id="expires-hint" class="hint">
-          Without a day, it does not expire.
+          At the end of that day. Leave empty for no expiry.
         </span>
-      </label>
+      </div>
       {problem !== undefined && (
         <p class="note bad" role="alert">
           {problem}
@@ -113,6 +134,20 @@ function Form({ isFull, takesFocus, onCreated }: FormProps) {
       </button>
     </form>
   );
+}
+
+const presets = [
+  ['7 days', 7],
+  ['30 days', 30],
+  ['90 days', 90],
+  ['1 year', 365],
+] as const;
+
+/** Such as `2026-02-17`, in the time zone of the browser. Swedes write days so. */
+function dayAfter(days: number): string {
+  const day = new Date();
+  day.setDate(day.getDate() + days);
+  return day.toLocaleDateString('sv');
 }
 
 /** The end of a day in the time zone of the browser. @param day such as `2026-02-17`. */

@@ -53,13 +53,14 @@ function Tokens({ viewer: { apiTokens, currentToken, subscriptionTier }, onSignO
           </p>
         ) : canManage ? (
           <p class="hint">
-            Programs use them to act for you. You have {tokens.length} of {maxTokens}.
+            Apps use these tokens to access your account. You have {tokens.length} of {maxTokens}.
           </p>
         ) : (
           <p class="note">
             You signed in with the token “{currentToken.name}”, which cannot manage tokens, so you only see
-            this one. To create or revoke tokens, sign in with a token that can, or ask the operator of this
-            gateway for one.
+            this one. To create or revoke tokens, sign in with a token with the scope <code>manage</code>. If
+            you run this gateway, <code>dovetail token create --user NAME --name console --scope manage</code>{' '}
+            makes one; otherwise ask who does.
           </p>
         )}
         <p role="status" class="said">

@@ -95,11 +95,12 @@ function RevocationDialog({ token: { id, name, isCurrent }, onClose }: Revocatio
     <Dialog
       title={`Revoke ${name}?`}
       action={['Revoke', 'Revoking…']}
+      isFinal
       onConfirm={revoke}
       onClose={() => onClose(isRevoked.current)}
     >
       <p>
-        Programs that use this token are cut off at once. This cannot be undone.
+        Apps that use this token are cut off at once. This cannot be undone.
         {isCurrent && ' You signed in with it, so you are signed out.'}
         {isOfPages &&
           ' The pages of this gateway use this token. A restart of the gateway makes another one.'}

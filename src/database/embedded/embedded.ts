@@ -177,7 +177,7 @@ function startErrorOf(dataDir: string, error: unknown, said: readonly string[]):
   const [line] = last.split('\n');
   return new SetupError(
     /incompatible with server/.test(last)
-      ? `The database in ${dataDir} is of another version of PostgreSQL than this release has: open it with the release that made it`
+      ? `The database in ${dataDir} is of another version of PostgreSQL than this release has. Run \`dovetail dump data.sql\` of the release that made it, and \`dovetail load data.sql\` of this one with a new DATA_DIR`
       : `The database in ${dataDir} is damaged: move it away and start again (${line})`,
     { cause: error },
   );

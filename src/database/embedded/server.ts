@@ -3,8 +3,8 @@
  *
  * PGlite is a single session. Its clients take turns: a turn begins with the first message of a client, and ends when the
  * engine is idle outside of any transaction. Two clients whose messages mix would bind their parameters to each other's
- * statements. The gateway and its commands leave nothing in the session that outlives a transaction, so nothing has to be
- * reset between turns. Other clients might, so they are rejected.
+ * statements. The gateway and its commands leave nothing in the session that outlives a transaction and matters to others (a dump has
+ * cursors of its own), so nothing has to be reset between turns. Other clients might, so they are rejected.
  *
  * `@electric-sql/pglite-socket` is not used: it takes turns after single messages, and so mixes them.
  */
@@ -103,7 +103,7 @@ export function serveEngine(
 
 const notKnown = fatal(
   '28000',
-  'the embedded database serves the gateway and its commands alone: to share a database with other clients, set DATABASE_URL to that of a PostgreSQL server',
+  'the embedded database serves the gateway and its commands alone: to share a database with other clients, set DATABASE_URL to that of a PostgreSQL server, into which `dovetail dump` and `dovetail load` move the data',
 );
 
 /**

@@ -7,7 +7,7 @@ import { checkPort, describePort } from '../../http/port.ts';
 
 const settings = {
   METRICS_PORT: setting(
-    'port of `/metrics` for Prometheus, on HOST; 0 picks a free one; no metrics unless set',
+    'port of `/metrics` for Prometheus, and of probes, on HOST; 0 picks a free one; no metrics unless set',
     'an integer from 0 to 65535',
     integer(0, 65535).optional(),
   ),
@@ -32,14 +32,20 @@ export const metrics: Extension<typeof settings> = {
     const created = createMetrics({ ...parts, pool: database.pool });
     // Those of workers are served by the process that started them.
     if (cluster.isWorker) return created;
-    const { url, close } = await serveMetrics(config, config.METRICS_PORT, created.print);
-    return { ...created, lines: [['Metrics', url]], close };
+    let gateway: string | undefined;
+    const served = await serveMetrics(config, config.METRICS_PORT, () => gateway, created.print);
+    return {
+      ...created,
+      serving(url) {
+        gateway = url;
+      },
+      ...served,
+    };
   },
 
-  async openPrimary(config) {
+  async openPrimary(config, gateway) {
     if (config.METRICS_PORT === undefined) return undefined;
     const { serveMetrics } = await import('./metrics.ts');
-    const { url, close } = await serveMetrics(config, config.METRICS_PORT);
-    return { lines: [['Metrics', url]], close };
+    return serveMetrics(config, config.METRICS_PORT, () => gateway);
   },
 };

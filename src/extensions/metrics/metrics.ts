@@ -179,34 +179,57 @@ function describeProcess(registry: Registry): void {
 }
 
 /**
- * Serves metrics at `/metrics`, on a port of their own for the operator's network: they need no token and show how busy the
- * gateway is.
- * @param print returns those of this process. Without it, those of all workers are served.
+ * Serves metrics at `/metrics`, and the probes, on a port of their own for the operator's network: they need no token and show how
+ * busy the gateway is.
+ * @param gateway returns where the gateway listens; undefined until it does.
+ * @param print returns the metrics of this process. Without it, those of all workers are served.
  * @throws {SetupError} when the port cannot be listened on.
  */
-export async function serveMetrics(config: Pick<Config, 'HOST'>, port: number, print?: Metrics['print']) {
+export async function serveMetrics(
+  config: Pick<Config, 'HOST'>,
+  port: number,
+  gateway: () => string | undefined,
+  print?: Metrics['print'],
+) {
   const workers = print ? undefined : new AggregatorRegistry();
   const read = print ?? (() => workers?.clusterMetrics());
-  const server = createServer(async (request, response) => {
-    if (request.url?.split('?', 1)[0] !== '/metrics') {
-      response.writeHead(404, { 'Content-Type': 'text/plain' }).end('Not found. Try /metrics.\n');
-      return;
-    }
-    try {
-      const text = await read();
-      response.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text);
-    } catch {
-      // A worker may die before it has responded.
-      response.writeHead(503).end();
-    }
+  const pages = new Map<string | undefined, () => Promise<Page>>([
+    ['/metrics', async () => ({ status: 200, text: await read(), type: Registry.PROMETHEUS_CONTENT_TYPE })],
+    // Of this process, so that a gateway that takes no more connections does not count as dead.
+    ['/healthz', async () => ({ status: 200, text: 'alive\n' })],
+    ['/readyz', () => askWhetherReady(gateway())],
+  ]);
+  const missing = async (): Promise<Page> => ({
+    status: 404,
+    text: 'Not found. Try /metrics, /healthz or /readyz.\n',
   });
+  const server = createServer(async (request, response) => {
+    const page = pages.get(request.url?.split('?', 1)[0]) ?? missing;
+    // A worker may die before it has responded.
+    const { status, text, type = 'text/plain' } = await page().catch((): Page => ({ status: 503, text: '' }));
+    response.writeHead(status, { 'Content-Type': type }).end(text);
+  });
+  const url = await listen(server, config, 'METRICS_PORT', port);
   return {
-    url: `${await listen(server, config, 'METRICS_PORT', port)}/metrics`,
+    lines: [['Metrics', `${url}/metrics`]],
     async close(): Promise<void> {
       const closed = once(server, 'close');
       server.close();
       server.closeAllConnections();
       await closed;
     },
-  };
+  } satisfies Hooks;
+}
+
+interface Page {
+  readonly status: number;
+  readonly text: string | undefined;
+  readonly type?: string;
+}
+
+/** Asks the gateway, or one of its workers. A connection that stayed open would delay its end. */
+async function askWhetherReady(gateway: string | undefined): Promise<Page> {
+  if (gateway === undefined) return { status: 503, text: 'starting\n' };
+  const response = await fetch(`${gateway}/readyz`, { headers: { Connection: 'close' } });
+  return { status: response.status, text: await response.text() };
 }

@@ -15,4 +15,5 @@ export const messages = {
   upstreamUnreadable: 'The response of the upstream cannot be read',
   upstreamTooLarge: 'The response of the upstream is larger than 4 MiB',
   upstreamUnusable: 'The upstream rejected the request or sent what cannot be read; nothing was changed here',
+  notFollowed: 'REST cannot be followed in front of another service; use a subscription of GraphQL',
 } as const;

@@ -22,7 +22,7 @@ export interface PluginOptions {
   readonly config: Config;
   readonly documents: Documents;
   readonly persisted: PersistedOperations;
-  readonly live: Omit<LiveQueryOptions, 'config' | 'areResultsRead'>;
+  readonly live: LiveQueryOptions['live'];
   /** Plugins of others, which come last: they see the operations that the gateway's rules allow, and their results. */
   readonly others: readonly Plugin[];
 }
@@ -40,7 +40,7 @@ export const plugins = ({
   useScopes(),
   useComplexity(config, documents),
   usePreparedExecution(),
-  useLiveQueries({ ...live, config, areResultsRead: others.length > 0 }),
+  useLiveQueries({ live, areResultsRead: others.length > 0 }),
   useStreams(),
   useErrorLog(),
   ...others,

@@ -3,13 +3,13 @@
  * and streams that end before their subscription does.
  */
 
-import { ReadableStream } from 'node:stream/web';
 import type { ExecutionResult } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator } from 'graphql-yoga';
 import { clientErrorOf } from '../../errors.ts';
+import { createTextStream } from '../../http/textStream.ts';
+import { OperationFailed } from '../../schema/endings.ts';
 import type { GatewayPlugin, RequestContext } from '../context.ts';
 import { jsonType, multipart, responseOf, textOf, withText } from '../overHttp.ts';
-import { OperationFailed } from '../transports/endings.ts';
 import { noteErrors } from './errors.ts';
 
 export const useStreams = (): GatewayPlugin => ({
@@ -51,12 +51,9 @@ function endingInOrder(results: AsyncIterable<ExecutionResult>, broken: RequestC
   );
 }
 
-/** How often, in milliseconds, a stream without results sends a heartbeat, which shows both sides that the connection is alive. */
-const heartbeat = 12_000;
-
 const boundary = 'graphql';
 
-/** The text before the first part. Some browsers hand a response to a page only once its body has begun. */
+/** The text before the first part. */
 const opening = `\r\n--${boundary}`;
 
 /** A part, followed by the boundary: a reader knows by the boundary that the part is complete. */
@@ -82,39 +79,15 @@ async function* only(result: ExecutionResult) {
   yield result;
 }
 
-/**
- * Apollo's multipart protocol for subscriptions over HTTP. The next result is made when the client has read the one before. Clients
- * treat errors beside the payload as errors of the transport.
- */
-function multipartOf(results: AsyncIterable<ExecutionResult>): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
-  const texts = results[Symbol.asyncIterator]();
-  let beat: NodeJS.Timeout | undefined;
-
-  return new ReadableStream<Uint8Array>({
-    start(controller) {
-      controller.enqueue(encoder.encode(opening));
-      beat = setInterval(() => {
-        // A client that has not read what was sent needs no heartbeat.
-        if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(part('{}')));
-      }, heartbeat);
-    },
-    async pull(controller) {
-      let last = closing;
-      try {
-        const { done, value } = await texts.next();
-        if (!done) return controller.enqueue(encoder.encode(resultPart(textOf(value))));
-      } catch (error) {
-        if (!(error instanceof OperationFailed)) throw error;
-        last = `${part(JSON.stringify({ payload: null, errors: error.errors }))}${closing}`;
-      }
-      clearInterval(beat);
-      controller.enqueue(encoder.encode(last));
-      controller.close();
-    },
-    cancel() {
-      clearInterval(beat);
-      void texts.return?.();
+/** Clients of Apollo's multipart protocol treat errors beside the payload as errors of the transport. */
+const multipartOf = (results: AsyncIterable<ExecutionResult>) =>
+  createTextStream(results[Symbol.asyncIterator](), {
+    opening,
+    heartbeat: part('{}'),
+    write: (result) => resultPart(textOf(result)),
+    end(error) {
+      if (error === undefined) return closing;
+      if (!(error instanceof OperationFailed)) throw error;
+      return `${part(JSON.stringify({ payload: null, errors: error.errors }))}${closing}`;
     },
   });
-}

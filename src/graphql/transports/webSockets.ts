@@ -23,7 +23,7 @@ import { type Exchange, endExchange } from '../../http/exchange.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../../http/response.ts';
 import type { UserQuota } from '../../http/userQuota.ts';
 import { closeCodes, createLimitedSocket, createSocketServer } from '../../http/webSocket.ts';
-import { errorsOf, OperationFailed } from './endings.ts';
+import { errorsOf, OperationFailed } from '../../schema/endings.ts';
 
 interface WebSocketsOptions extends ProtocolOptions {
   /** How many bytes a message may have. */

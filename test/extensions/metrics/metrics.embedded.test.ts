@@ -33,6 +33,12 @@ afterAll(async () => {
 /** Where the metrics are, as the text of a start says. */
 const metricsUrl = () => gateway.lines?.find(([name]) => name === 'Metrics')?.[1] ?? '';
 
+/** The status and the text of a probe on the port of the metrics. */
+async function probe(path: string) {
+  const response = await fetch(new URL(path, metricsUrl()));
+  return [response.status, await response.text()];
+}
+
 /** The value of each series, by its name and labels. */
 async function series(): Promise<ReadonlyMap<string, number>> {
   const response = await fetch(metricsUrl());
@@ -212,21 +218,32 @@ describe('/metrics', () => {
     );
   });
 
-  it('is on a port of its own, without other pages, and not on the port for clients', async () => {
+  it('is on a port of its own, with the probes and without other pages, and not on the port for clients', async () => {
     expect((await fetch(`${gateway.url}/metrics`)).status).toBe(404);
-    const elsewhere = await fetch(new URL('/healthz', metricsUrl()));
+    expect(await probe('/healthz')).toEqual([200, 'alive\n']);
+    expect(await probe('/readyz')).toEqual([200, 'ready\n']);
+    const elsewhere = await fetch(new URL('/docs', metricsUrl()));
     expect(elsewhere.status).toBe(404);
     expect(elsewhere.headers.get('Content-Type')).toBe('text/plain');
-    expect(await elsewhere.text()).toBe('Not found. Try /metrics.\n');
+    expect(await elsewhere.text()).toBe('Not found. Try /metrics, /healthz or /readyz.\n');
     expect((await fetch(`${metricsUrl()}?name=up`)).status).toBe(200);
   });
+});
+
+it('a gateway that is about to close takes requests until then, while its probes on both ports say that it is not ready', async () => {
+  closing = gateway.close(1_000);
+  expect((await fetch(`${gateway.url}/readyz`)).status).toBe(503);
+  expect(await probe('/readyz')).toEqual([503, 'stopping\n']);
+  expect(await probe('/healthz')).toEqual([200, 'alive\n']);
+  const headers = { Authorization: `Bearer ${alice.token}` };
+  expect((await fetch(`${gateway.url}/api/v1/users/me`, { headers })).status).toBe(200);
 });
 
 it('metrics are served until the last connection of a gateway that closes is ended', async () => {
   const { socket, received, ended } = await openRaw(gateway.url);
   socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
   await expect.poll(received).toContain('200 OK');
-  closing = gateway.close();
+  await expect.poll(() => fetch(gateway.url).then(Boolean, () => false)).toBe(false);
   expect((await series()).get('dovetail_requests_in_flight')).toBe(0);
   await ended();
 });
@@ -236,15 +253,18 @@ describe('serveMetrics', () => {
 
   it('responds 503 while there are no metrics, and 200 once there are', async () => {
     const prints = [() => Promise.reject(new Error('a worker has died')), async () => 'up 1\n'];
-    const server = await serveMetrics(settings, 0, () => prints.shift()?.() ?? Promise.resolve(''));
+    const print = () => prints.shift()?.() ?? Promise.resolve('');
+    const { lines, close } = await serveMetrics(settings, 0, () => undefined, print);
+    const url = lines[0]?.[1] ?? '';
+    expect((await fetch(new URL('/readyz', url))).status).toBe(503);
     // It does not keep the server from closing.
-    const { socket, ended } = await openRaw(server.url);
+    const { socket, ended } = await openRaw(url);
     socket.write('GET /metrics HTTP/1.1\r\n');
-    expect(await fetch(server.url).then(({ status }) => status)).toBe(503);
-    expect(await fetch(server.url).then((response) => response.text())).toBe('up 1\n');
+    expect(await fetch(url).then(({ status }) => status)).toBe(503);
+    expect(await fetch(url).then((response) => response.text())).toBe('up 1\n');
     const began = performance.now();
-    await Promise.all([server.close(), ended()]);
+    await Promise.all([close(), ended()]);
     expect(performance.now() - began).toBeLessThan(5_000);
-    await expect(fetch(server.url)).rejects.toThrow();
+    await expect(fetch(url)).rejects.toThrow();
   });
 });

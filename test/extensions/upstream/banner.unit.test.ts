@@ -14,9 +14,11 @@ it('a start says that the account is being mirrored, and how to create a token f
   expect(print({ UPSTREAM_TOKEN: 'x' }, false)).toContain(`
   The account of https://example.com/api/v1 is being mirrored. A token for it, once the log says "mirror in step":
 
-    DATABASE_URL=postgresql://h/d npx dovetail token create --user NAME --name laptop
+    DATABASE_URL=postgresql://h/d npx dovetail-gateway token create --user NAME --name laptop --scope manage
 `);
-  expect(print({ UPSTREAM_TOKEN: 'x' }, true)).toContain('\n  A token for a user:\n');
+  expect(print({ UPSTREAM_TOKEN: 'x' }, true)).toContain(
+    '\n  A token for a user, who can create more with it in the console:\n',
+  );
 });
 
 it('a start tells clients with tokens of the upstream where to ask', () => {

@@ -4,12 +4,12 @@ import { EventEmitter } from 'node:events';
 import { ReadableStream } from 'node:stream/web';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
-import { OperationFailed } from '../../../src/graphql/transports/endings.ts';
 import { createProtocol, type PipelineAccess } from '../../../src/graphql/transports/webSockets.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../../../src/http/response.ts';
 import { createUserQuota } from '../../../src/http/userQuota.ts';
 import { createLimitedSocket } from '../../../src/http/webSocket.ts';
+import { OperationFailed } from '../../../src/schema/endings.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -9,6 +9,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const slowest = [
   'large/frontends/frontends',
   'browser/console',
+  'browser/prefix',
   'ops/cluster',
   'docs/examples',
   'extensions/standbys/replicas',

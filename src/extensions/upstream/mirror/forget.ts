@@ -1,6 +1,7 @@
 /** Removes an account from a mirror, with everything that no other account shares. */
 
 import type pg from 'pg';
+import { program } from '../../../config/config.ts';
 import { inTransaction } from '../../../database/transaction.ts';
 import { SetupError } from '../../../errors.ts';
 import { kindsOf } from './kinds.ts';
@@ -67,6 +68,6 @@ async function findAccount(
   if (rows[0]) return rows[0];
   const what = 'id' in which ? `id ${which.id}` : `name ${printable(which.username)}`;
   throw new SetupError(
-    `The mirror has no account of the ${what}. \`dovetail user list\` names its accounts.`,
+    `The mirror has no account of the ${what}. \`${program()} user list\` names its accounts.`,
   );
 }

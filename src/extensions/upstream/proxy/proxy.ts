@@ -17,9 +17,9 @@ import { messages, scopeNeeded, systemCodeOf } from '../../../errors.ts';
 import { forwardedMethods } from '../../../http/cors.ts';
 import { errorResponse, restErrorResponse } from '../../../http/errorResponse.ts';
 import { type Exchange, restPath } from '../../../http/exchange.ts';
-import { isRead, readBody } from '../../../http/request.ts';
+import { asksForEvents, isRead, readBody } from '../../../http/request.ts';
 import { type HttpResponse, isResponse, matches } from '../../../http/response.ts';
-import { unauthorized } from '../../../rest/handler.ts';
+import { unauthorized } from '../../../rest/unauthorized.ts';
 import type {
   Headers,
   UpstreamAccess,
@@ -66,6 +66,8 @@ export function createProxy({ accounts, feed, lifetime, maxBytes }: ProxyOptions
     };
     const early = refusal(viewer);
     if (early) return early;
+    // The service announces no changes. What the mirror notices is some time behind what the service responds.
+    if (asksForEvents(exchange)) return restErrorResponse(406, upstreamMessages.notFollowed);
     const access = await accounts.accessFor(viewer);
     if (!access) return errorResponse('rest', accounts.unreachable, { 'Retry-After': '5' });
     const request = await readRequest(exchange, accounts.base);

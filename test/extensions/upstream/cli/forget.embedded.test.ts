@@ -31,7 +31,7 @@ it.each([
   [
     1,
     ['--user', 'Amy'],
-    /^The mirror has no account of the name "Amy"\. `dovetail user list` names its accounts\./,
+    /^The mirror has no account of the name "Amy"\. `npx dovetail-gateway user list` names its accounts\./,
   ],
 ])('exits with %i for %j, and prints the reason', async (code, args, message) => {
   const stderr = expect.stringMatching(message);

@@ -33,7 +33,7 @@ it('mirrors the account of --from or else of UPSTREAM_URL, fetches only changes 
     UPSTREAM_URL: 'http://127.0.0.1:1/api/v1',
   });
   expect(first.stderr).toMatch(
-    /^(.* so far\n)*Done, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail token create --user demo --name mirror\n$/,
+    /^(.* so far\n)*Done, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail-gateway token create --user demo --name mirror\n$/,
   );
   expect(first.stdout).toMatch(/^ +fetched +created .*\nuser +1 +1 /);
   expect(first.code).toBe(0);

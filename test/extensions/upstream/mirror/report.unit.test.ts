@@ -15,7 +15,7 @@ describe('the next step after a run', () => {
     ['a\nb\u001b', "'a b '"],
   ])('is a command with the user name quoted for the shell: %j', (username, word) => {
     expect(nextStep({ ...account, username }, place)).toBe(
-      `npx dovetail token create --user ${word} --name mirror`,
+      `npx dovetail-gateway token create --user ${word} --name mirror`,
     );
   });
 

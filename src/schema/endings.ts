@@ -1,7 +1,7 @@
 /** Why results end although the client wants more, and what it is told. */
 
 import type { GraphQLFormattedError } from 'graphql';
-import { type ErrorCode, messages, unauthorizedMessage } from '../../errors.ts';
+import { type ErrorCode, messages, unauthorizedMessage } from '../errors.ts';
 
 export type Ending = keyof typeof endings;
 

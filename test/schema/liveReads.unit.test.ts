@@ -2,21 +2,24 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Viewer } from '../../../src/auth/viewer.ts';
-import { createWatchViewer } from '../../../src/auth/watchViewer.ts';
-import { followChanges } from '../../../src/graphql/plugins/liveQueries.ts';
-import type { OperationFailed } from '../../../src/graphql/transports/endings.ts';
-import { createKeyedQueue } from '../../../src/http/keyedQueue.ts';
-import { createFakeFeed } from '../../support/feed.ts';
+import type { Viewer } from '../../src/auth/viewer.ts';
+import { createWatchViewer } from '../../src/auth/watchViewer.ts';
+import { judge } from '../../src/graphql/plugins/liveQueries.ts';
+import { createKeyedQueue } from '../../src/http/keyedQueue.ts';
+import { type HttpResponse, jsonResponse, revalidated } from '../../src/http/response.ts';
+import type { OperationFailed } from '../../src/schema/endings.ts';
+import { followChanges } from '../../src/schema/liveReads.ts';
+import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;
 
-const resultOf = (n: number | null, code?: string) => ({
-  body: Buffer.from(JSON.stringify({ ...(code && { errors: [{ extensions: { code } }] }), data: { n } })),
+const resultOf = (n: number | null, code?: string): HttpResponse => ({
+  ...jsonResponse(200, JSON.stringify({ ...(code && { errors: [{ extensions: { code } }] }), data: { n } })),
   errorCode: code,
 });
 
-function open() {
+/** @param seen the entity tag of the result that the client has. */
+function open(seen?: string) {
   const fake = createFakeFeed();
   const state = {
     result: resultOf(0),
@@ -35,6 +38,8 @@ function open() {
       await state.held;
       return result;
     },
+    judge,
+    seen,
     watch: (observer) =>
       createWatchViewer({
         feed: fake.feed,
@@ -56,7 +61,7 @@ function open() {
     /** The number in the next result, or why there is none. */
     next: () =>
       results.next().then(
-        ({ done, value }) => (done ? 'complete' : JSON.parse(value).data.n),
+        ({ done, value }) => (done ? 'complete' : JSON.parse(value.body.toString()).data.n),
         ({ errors }: OperationFailed) => errors[0]?.extensions?.code,
       ),
     change(n: number) {
@@ -100,6 +105,20 @@ it('a subscription gives no result twice in a row', async () => {
   expect(state.runs).toBe(2);
   change(1);
   expect(await second).toBe(1);
+});
+
+it('a subscription gives no result that its client has already, and gives it again after another one', async () => {
+  const first = revalidated(resultOf(0), 'Accept');
+  const { next, state, change, announce } = open(first.validator?.etag);
+  state.result = first;
+  const second = next();
+  expect(await soon(second)).toBe('nothing');
+  change(1);
+  expect(await second).toBe(1);
+  const third = next();
+  state.result = first;
+  announce(alice.id);
+  expect(await third).toBe(0);
 });
 
 it('a subscription delivers results even while changes come faster than runs end, and none is missed', async () => {

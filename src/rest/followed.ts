@@ -1,0 +1,157 @@
+/**
+ * Followed routes (docs/rest.md#polling-and-live-changes): event streams, and requests that wait for a change. The responses are those
+ * of the route, made again by `schema/liveReads.ts` after each change.
+ */
+
+import type { Recheck, Viewer } from '../auth/viewer.ts';
+import { messages } from '../errors.ts';
+import { errorResponse, httpErrors, restErrorResponse } from '../http/errorResponse.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { asksForEvents } from '../http/request.ts';
+import { type HttpResponse, matches, type StreamedResponse } from '../http/response.ts';
+import type { Computed, Task } from '../http/task.ts';
+import { createTextStream } from '../http/textStream.ts';
+import type { Context } from '../schema/context.ts';
+import { OperationFailed } from '../schema/endings.ts';
+import type { LiveReads } from '../schema/liveReads.ts';
+import { unauthorized } from './unauthorized.ts';
+
+/**
+ * How long, in seconds, a request waits at most: less than the minute after which many proxies give up, and than the silence that
+ * `connections.ts` allows.
+ */
+export const longestWait = 50;
+
+export interface FollowOptions {
+  readonly live: LiveReads;
+  readonly recheck: Recheck;
+  /** The form of a response that the client gets, with its entity tag. */
+  formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse>;
+}
+
+/** A read that may be followed. */
+interface Followed {
+  readonly exchange: Exchange;
+  readonly viewer: Viewer;
+  /** Names the subscription in the log and the metrics. */
+  readonly label: string;
+  /** The key of the response in the cache, which requests of the route use as well. */
+  readonly key: string;
+  read(context: Context): Promise<Computed>;
+}
+
+/** How to respond to a client that wants to follow the route; undefined for any other request. */
+export function followerOf(options: FollowOptions, followed: Followed): Task['follow'] {
+  const { headers, method } = followed.exchange.request;
+  if (asksForEvents(followed.exchange))
+    // An error before the first event is a response like any other.
+    return async (current) => (current.status === 200 ? streamEvents(options, followed) : current);
+  const seconds = headers.prefer === undefined ? undefined : readWait(String(headers.prefer));
+  if (seconds === undefined || method !== 'GET' || headers['if-none-match'] === undefined) return undefined;
+  return (current) => waitForChange(options, followed, current, Math.min(seconds, longestWait));
+}
+
+/** The seconds of `wait` (RFC 7240, section 4.3): of several preferences with this name, only the first counts (section 2). */
+export function readWait(prefer: string): number | undefined {
+  const preferences = prefer.match(/(?:"(?:[^"\\]|\\.)*"|[^,"])+/g) ?? [];
+  const wait = preferences.find((each) => /^\s*wait\s*(?:[=;]|$)/i.test(each));
+  const [, seconds] = /=\s*"?(\d+)"?\s*(?:;|$)/.exec(wait ?? '') ?? [];
+  return seconds === undefined ? undefined : Number(seconds);
+}
+
+function begin({ live }: FollowOptions, followed: Followed, seen: string | undefined) {
+  const { exchange, label, key } = followed;
+  const responses = live.follow({ ...followed, key: `rest ${key}`, judge, seen });
+  if (responses) exchange.operation = `subscription ${label}`;
+  return responses;
+}
+
+/** What ends a stream is no change of the record: the route itself is not available to the viewer any more. */
+const judge = ({ status }: HttpResponse) => ({
+  hasFailed: status >= 500,
+  isLast: status >= 400 && status < 500 && status !== 404,
+});
+
+const tooMany = (message: string) => restErrorResponse(429, message, { 'Retry-After': '1' });
+
+function streamEvents(options: FollowOptions, followed: Followed): HttpResponse | StreamedResponse {
+  const { 'last-event-id': lastId } = followed.exchange.request.headers;
+  const responses = begin(options, followed, lastId === undefined ? undefined : String(lastId));
+  if (!responses) return tooMany(options.live.tooMany);
+  return {
+    status: 200,
+    headers: {
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Cache-Control': 'no-store',
+      Vary: 'Authorization, Accept',
+    },
+    stream: createTextStream(responses, {
+      opening: ':\n\n',
+      heartbeat: ':\n\n',
+      write: eventOf,
+      end: lastEvent,
+    }),
+    ended: () => void responses.return(),
+  };
+}
+
+/**
+ * The event with a response (HTML, section 9.2). JSON has no line breaks. The empty id of an error makes clients forget the one before:
+ * when they come back, they get the current response, even if it is the one that they had before the error.
+ */
+const eventOf = ({ validator, body }: HttpResponse) => `id: ${validator?.etag ?? ''}\ndata: ${body}\n\n`;
+
+/** The event for a token that has ended. After any other failure the stream breaks off, and clients open it again. */
+function lastEvent(error: unknown): string {
+  if (error === undefined) return ':\n\n';
+  if (codeIn(error) !== 'UNAUTHENTICATED') throw error;
+  return eventOf(restErrorResponse(401, messages.unauthorized));
+}
+
+const codeIn = (error: unknown) =>
+  error instanceof OperationFailed ? error.errors[0]?.extensions?.code : undefined;
+
+/** Responds as soon as the client would get something else than a 304, or with that after a time. */
+async function waitForChange(
+  options: FollowOptions,
+  followed: Followed,
+  current: HttpResponse,
+  seconds: number,
+): Promise<HttpResponse> {
+  const { exchange, viewer } = followed;
+  const { request, response } = exchange;
+  const condition = String(request.headers['if-none-match']);
+  async function hasAlready(given: HttpResponse): Promise<boolean> {
+    const { validator } = await options.formFor(exchange, given);
+    return validator !== undefined && matches(condition, validator.etag);
+  }
+  const { validator } = current;
+  if (!validator) return current;
+  exchange.headers['Preference-Applied'] = `wait=${seconds}`;
+  if (!(await hasAlready(current))) return current;
+  const responses = begin(options, followed, validator.etag);
+  if (!responses) {
+    delete exchange.headers['Preference-Applied'];
+    return tooMany(options.live.tooMany);
+  }
+  const stop = () => void responses.return();
+  const timer = setTimeout(stop, seconds * 1_000);
+  // A client that has left, or has ended its side of the connection, waits no longer.
+  response.once('close', stop);
+  request.socket.once('end', stop);
+  try {
+    for (;;) {
+      const { done, value } = await responses.next();
+      if (done) break;
+      if (!(await hasAlready(value))) return value;
+    }
+  } catch (error) {
+    if (codeIn(error) === 'INTERNAL_SERVER_ERROR') return errorResponse('rest', httpErrors.internal);
+  } finally {
+    stop();
+    clearTimeout(timer);
+    response.off('close', stop);
+    request.socket.off('end', stop);
+  }
+  return (await options.recheck(exchange, viewer)) ? current : unauthorized(exchange);
+}
