@@ -1,4 +1,4 @@
-/** The reference of the REST interface: its OpenAPI document, and a page made from it, to read and to try every route. */
+/** The reference of the REST interface: its OpenAPI document, and a page made from it, to learn from and to try every route. */
 
 import { readFile } from 'node:fs/promises';
 import type {
@@ -6,6 +6,7 @@ import type {
   OperationObject,
   ParameterObject,
   ReferenceObject,
+  ResponseObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
 import { addressOf } from '../config/config.ts';
@@ -15,46 +16,46 @@ import { describeRest } from '../rest/openapi.ts';
 import { routes } from '../rest/routes.ts';
 import { root } from '../root.ts';
 import { release } from '../version.ts';
+import { codeBlock, codeChoice } from './code.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { headerFor, type PageSettings } from './links.ts';
 import { type PageHandler, pageByToken, staticFile } from './page.ts';
-import { card, escapeHtml, prose, referencePage, section, table } from './template.ts';
+import { samplesOf } from './samples.ts';
+import {
+  type Entry,
+  escapeHtml,
+  fields as listOf,
+  prose,
+  referencePage,
+  type Section,
+  tokenInput,
+} from './template.ts';
 
 /** @param demoTokenFor gives the token that is filled in. */
 export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSettings): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
-  const url = addressOf(settings, restPath);
-  const document = describeRest({ routes, version: release, examples, url });
+  const document = describeRest({ routes, version: release, examples, url: addressOf(settings, restPath) });
   const file = staticFile('openapi.json', async () => JSON.stringify(document));
-  const { schemas = {}, ...components } = document.components ?? {};
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
-  const sections = (document.tags ?? []).map(({ name, description = '' }) => {
-    const forms = operations
-      .filter(({ operation }) => operation.tags.includes(name))
-      .map((each) => describeRoute({ ...each, components }));
-    return section(name, description, forms);
+  const sections = (document.tags ?? []).map(({ name, description = '' }): Section => {
+    const own = operations.filter(({ operation }) => operation.tags.includes(name));
+    const entries = own.map((each) => describeRoute({ ...each, components: document.components ?? {} }));
+    return { title: name, says: description, entries };
   });
-  const parts = {
-    header: headerFor(settings, '/docs'),
-    title: 'REST reference',
-    description: 'Every route of the REST interface, to read and to try.',
-    introduction: `${prose(document.info.description)}
+  const page = pageByToken(demoTokenFor, 'Accept-Encoding, Host', async (token = '') =>
+    referencePage({
+      header: headerFor(settings, '/docs'),
+      title: 'REST reference',
+      description: 'Every route of the REST interface, to learn from and to try.',
+      introduction: `${prose(document.info.description)}
 <p><a href="openapi.json">The OpenAPI document</a> has the same, for code generators.</p>`,
-  };
-  const records = Object.entries(schemas).map(describeRecord);
-  sections.push(section('Records', 'What the responses above have in `data`.', records));
-  const page = pageByToken(demoTokenFor, 'Accept-Encoding, Host', async (token = '') => {
-    const tokenHint = token ? 'That of the demo account.' : 'Each request is sent with it. It is not stored.';
-    const input = `<noscript><p>To send requests from here, JavaScript is needed.</p></noscript>
-<label>API token
-<span>${tokenHint}</span>
-<input id="token" autocomplete="off" spellcheck="false" value="${token}">
-</label>`;
-    const content = [input, ...sections].join('\n');
-    return referencePage({ ...parts, content });
-  });
+      aside: `${tokenInput(token)}
+<noscript><p>To send requests from here, JavaScript is needed.</p></noscript>`,
+      sections,
+    }),
+  );
   return (exchange) => {
     if (exchange.path === '/openapi.json') return file(exchange);
     if (exchange.path !== '/docs')
@@ -68,59 +69,149 @@ interface DescribedRoute {
   readonly method: string;
   readonly operation: OperationObject;
   /** What several routes have, by name. */
-  readonly components: Pick<ComponentsObject, 'parameters' | 'responses'>;
+  readonly components: ComponentsObject;
 }
 
 const nameIn = ({ $ref }: ReferenceObject) => $ref.slice($ref.lastIndexOf('/') + 1);
 const isReference = (value: object): value is ReferenceObject => '$ref' in value;
+/** What is meant by a value, which may be a reference to one of these. */
+const found = <Value extends object>(
+  value: Value | ReferenceObject,
+  among: Readonly<Record<string, Value | ReferenceObject>> = {},
+): Value | undefined => {
+  const target = isReference(value) ? among[nameIn(value)] : value;
+  return target && !isReference(target) ? target : undefined;
+};
 
-function describeRoute({ path, method, operation, components }: DescribedRoute): string {
-  const { summary = '', requestBody, responses = {} } = operation;
-  const fields = (operation.parameters ?? [])
-    .map((each) => (isReference(each) ? components.parameters?.[nameIn(each)] : each))
-    .map((each) => (each === undefined || isReference(each) ? '' : inputFor(each)));
-  if (requestBody) fields.push(bodyField);
-  const statuses = Object.entries(responses).map(([status, response]) => {
-    const { description = '' } = isReference(response)
-      ? (components.responses?.[nameIn(response)] ?? {})
-      : response;
-    return [status, escapeHtml(description)];
-  });
-  const example = responses[200]?.content?.['application/json']?.example;
-  const title = `<b>${method.toUpperCase()}</b> <code>${path}</code> ${escapeHtml(summary)}`;
-  const form = `<form data-method="${method.toUpperCase()}" data-base="api/v1" data-path="${path}">
-${fields.join('\n')}
-<button type="submit" class="main">Send</button>
-<output hidden><p></p><pre tabindex="0"></pre></output>
-<h3>Responses</h3>
-${table(statuses)}
-<h3>Example of a response</h3>
-<pre tabindex="0">${escapeHtml(JSON.stringify(example, null, 2))}</pre>
-</form>`;
-  return card(escapeHtml(operation.operationId ?? ''), title, form);
+function describeRoute({ path, method: name, operation, components }: DescribedRoute): Entry {
+  const { operationId = '', summary = '', description, requestBody, responses = {} } = operation;
+  const method = name.toUpperCase();
+  const parameters = (operation.parameters ?? []).flatMap((each) => found(each, components.parameters) ?? []);
+  const body = requestBody && !isReference(requestBody) && requestBody.content['application/json']?.example;
+  const isRare = ({ name }: ParameterObject) => !['id', 'limit', 'offset'].includes(name);
+  const rare = parameters.filter(isRare);
+  const inputs = parameters.filter((each) => !isRare(each)).map(inputFor);
+  if (body) inputs.push(bodyField(body));
+  const id = parameters.find(({ in: place }) => place === 'path')?.example ?? 1;
+  const isList = parameters.some((each) => each.name === 'limit');
+  const target = `${restPath}${path.replace('{id}', String(id))}${isList ? '?limit=1' : ''}`;
+  const content = responses[200]?.content?.['application/json'];
+  const data = content?.schema?.properties?.data;
+  const text = [
+    `<p>${escapeHtml(summary)}</p>${prose(description)}`,
+    inputs.length > 0 ? `<h4>Parameters</h4>${inputs.join('\n')}` : '',
+    folded(
+      `Rarely needed: ${rare.map((each) => `<code>${each.name}</code>`).join(', ')}`,
+      rare.map(inputFor).join('\n'),
+    ),
+    `<h4>Data</h4>${describeData(data, components.schemas, isList)}`,
+    `<h4>Other statuses</h4>${describeErrors(responses, components)}`,
+  ];
+  const samples = [
+    codeChoice(body ? sendButton : followButton + sendButton, samplesOf({ method, target, body })),
+    '<output></output>',
+    codeBlock('<span>Response</span>', {
+      language: 'json',
+      text: JSON.stringify(content?.example, null, 2),
+    }),
+  ];
+  return {
+    id: operationId,
+    link: `<b>${method}</b> ${path}`,
+    title: `<b>${method}</b> <code>${path}</code>`,
+    text: text.join('\n'),
+    samples: samples.join('\n'),
+    form: ` data-method="${method}" data-base="${restPath.slice(1)}" data-path="${path}"`,
+  };
 }
 
-function inputFor({ name, in: place, required = false, description = '' }: ParameterObject): string {
-  const value = place === 'path' ? '1' : '';
-  return `<label>${name}<span>${escapeHtml(description)}</span>
+const sendButton = '<button type="submit" class="main">Send</button>';
+/** For each route that reads: it shows the response, and each change, until it is pressed again. */
+const followButton = '<button type="button" class="follow">Follow</button>';
+
+const folded = (title: string, content: string) =>
+  content && `<details><summary>${title}</summary>\n${content}\n</details>`;
+
+function inputFor(parameter: ParameterObject): string {
+  const { name, in: place, required = false, description = '', example = 1, schema = {} } = parameter;
+  const value = place === 'path' ? String(example) : '';
+  const type = isReference(schema) ? '' : limitsOf(schema);
+  return `<label class="parameter"><span><code>${name}</code> <i>${type}</i><br>${escapeHtml(description)}</span>
 <input name="${name}" data-in="${place}" value="${value}"${required ? ' required' : ''} autocomplete="off"></label>`;
 }
 
 /** The only body that a route takes. */
-const bodyField = `<label>Body<span>JSON</span>
-<textarea name="body" data-in="body" spellcheck="false">{"isActive":true}</textarea></label>`;
+const bodyField = (body: unknown) => `<label class="parameter"><span><code>Body</code> <i>JSON</i></span>
+<textarea name="body" data-in="body" rows="1" spellcheck="false">${JSON.stringify(body)}</textarea></label>`;
 
-function describeRecord([name, record]: [string, SchemaObject | ReferenceObject]): string {
-  const fields = Object.entries(isReference(record) ? {} : (record.properties ?? {})).map(
-    ([field, value]) => [`<code>${field}</code> ${typeOf(value)}`, escapeHtml(value.description ?? '')],
-  );
-  return card(name, `<code>${name}</code>`, `<div>${table(fields)}</div>`);
+function limitsOf({ type, minimum, maximum, default: preset }: SchemaObject): string {
+  const range = maximum === undefined ? `at least ${minimum}` : `${minimum} to ${maximum}`;
+  const parts = [type, minimum !== undefined && range, preset !== undefined && `${preset} by default`];
+  return parts.filter(Boolean).join(', ');
 }
 
-function typeOf(value: SchemaObject | ReferenceObject): string {
-  if (isReference(value)) return `<a href="#${nameIn(value)}">${nameIn(value)}</a>`;
+type Schemas = Readonly<Record<string, SchemaObject | ReferenceObject>>;
+type Schema = SchemaObject | ReferenceObject;
+
+/** The fields of a route's `data`. Those of the records of a list are seen at once. */
+function describeData(data: Schema | undefined, schemas: Schemas = {}, isList = false): string {
+  if (!data) return '';
+  const record = recordIn(data, schemas);
+  const says = isReference(data) || data.anyOf ? `<p>${typeOf(data)}</p>` : '';
+  return says + (record ? fieldsOf(record, schemas, isList) : typeOf(data));
+}
+
+/** The object that a value is, or a list of; undefined for any other value. */
+function recordIn(value: Schema, schemas: Schemas): SchemaObject | undefined {
+  const target = found(value, schemas);
+  if (target?.properties) return target;
+  const inner = target?.items ? [target.items] : (target?.anyOf ?? target?.oneOf ?? []);
+  return inner.map((each) => recordIn(each, schemas)).find(Boolean);
+}
+
+function fieldsOf(
+  { properties = {}, required = [] }: SchemaObject,
+  schemas: Schemas,
+  isOpen = false,
+): string {
+  return listOf(
+    Object.entries(properties).map(([name, value]): [string, string] => {
+      const record = recordIn(value, schemas);
+      const { description = '' } = isReference(value) ? (found(value, schemas) ?? {}) : value;
+      const below = record && fieldsOf(record, schemas);
+      const details =
+        below && `<details${isOpen ? ' open' : ''}><summary>Fields of ${name}</summary>${below}</details>`;
+      const type = typeOf(value) + (required.includes(name) ? '' : ', may be absent');
+      return [`<code>${name}</code> <i>${type}</i>`, `${escapeHtml(description)}${details ?? ''}`];
+    }),
+  );
+}
+
+function typeOf(value: Schema): string {
+  if (isReference(value)) return nameIn(value);
   const alternatives = value.anyOf ?? value.oneOf;
   if (alternatives) return alternatives.map(typeOf).join(' or ');
   if (value.items) return `list of ${typeOf(value.items)}`;
-  return [value.type ?? []].flat().join(' or ');
+  const type = [value.type ?? []].flat().join(' or ');
+  return /^date/.test(value.format ?? '') ? type.replace('string', value.format ?? '') : type;
+}
+
+/** The messages of each status. Those that are the same on every route are folded. */
+function describeErrors(responses: OperationObject['responses'] = {}, components: ComponentsObject): string {
+  const statuses = Object.entries(responses).filter(([status]) => status !== '200');
+  const rows = (isShared: boolean) =>
+    listOf(
+      statuses
+        .filter(([, response]) => isReference(response) === isShared)
+        .map(([status, response]): [string, string] => {
+          const { description = '', content }: Partial<ResponseObject> =
+            found<ResponseObject>(response, components.responses) ?? {};
+          const messages = Object.keys(content?.['application/json']?.examples ?? {});
+          return [
+            `<b>${status}</b> ${escapeHtml(description)}`,
+            messages.map((message) => `<code>${escapeHtml(message)}</code>`).join('<br>'),
+          ];
+        }),
+    );
+  return rows(false) + folded('As on every route', rows(true));
 }

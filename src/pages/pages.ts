@@ -71,7 +71,9 @@ export function createPages(
   if (config.GRAPHIQL === 'on') pages.set('/graphiql', explorer);
   if (config.INTROSPECTION === 'on') {
     const docs = onDemand(async () => (await import('./docs.ts')).createDocs(demoTokenFor, config));
-    const reference = onDemand(async () => (await import('./schemaPage.ts')).createSchemaPage(config));
+    const reference = onDemand(async () =>
+      (await import('./schemaPage.ts')).createSchemaPage(demoTokenFor, config),
+    );
     const printed = staticResponse(async () => textResponse(200, printedSchema()));
     pages.set('/openapi.json', docs).set('/docs', docs).set('/schema', reference);
     pages.set('/schema.graphql', printed);

@@ -3,23 +3,39 @@
 import * as graphql from 'graphql';
 import { writeGlobalId } from '../schema/globalId.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
+import { codeBlock, codeChoice } from './code.ts';
+import type { DemoTokenFor } from './demoToken.ts';
 import { hasGraphiql, headerFor, type PageSettings } from './links.ts';
-import { type PageHandler, staticResponse } from './page.ts';
-import { card, escapeHtml, prose, referencePage, section, table } from './template.ts';
+import { type PageHandler, pageByToken } from './page.ts';
+import { samplesOf } from './samples.ts';
+import {
+  type Entry,
+  escapeHtml,
+  fields,
+  prose,
+  referencePage,
+  type Section,
+  tokenInput,
+} from './template.ts';
 
-export const createSchemaPage = (settings: PageSettings): PageHandler =>
-  staticResponse(async () => {
-    return referencePage({
+/** @param demoTokenFor gives the token that is filled in. */
+export function createSchemaPage(demoTokenFor: DemoTokenFor, settings: PageSettings): PageHandler {
+  const request = { method: 'POST', target: '/graphql', body: { query: '{ viewer { username } }' } };
+  const sections = sectionsOf(ownSchema, hasGraphiql(settings));
+  return pageByToken(demoTokenFor, 'Accept-Encoding, Host', async (token = '') =>
+    referencePage({
       header: headerFor(settings, '/schema'),
       title: 'GraphQL schema',
       description: 'Every query and every type of the GraphQL schema, with examples.',
       introduction: `${prose(ownSchema.description)}<p><a href="schema.graphql">Download the schema (SDL)</a>. What stays as it is, and how changes are announced, is in <a href="guides/stability">Stability</a>.</p>`,
-      content: sectionsOf(ownSchema, hasGraphiql(settings)).join('\n'),
-    });
-  });
+      aside: `${tokenInput(token)}\n${codeChoice('', samplesOf(request))}`,
+      sections,
+    }),
+  );
+}
 
 /** @param canTry whether the examples have a link to GraphiQL. */
-export function sectionsOf(schema: graphql.GraphQLSchema, canTry: boolean): string[] {
+export function sectionsOf(schema: graphql.GraphQLSchema, canTry: boolean): Section[] {
   const [query, mutation] = [schema.getQueryType(), schema.getMutationType()];
   const roots: unknown[] = [query, mutation, schema.getSubscriptionType()];
   const types = Object.values(schema.getTypeMap()).filter(
@@ -27,20 +43,29 @@ export function sectionsOf(schema: graphql.GraphQLSchema, canTry: boolean): stri
   );
   const operations = (kind: string, root: typeof query) =>
     Object.values(root?.getFields() ?? {}).map((field) => describeOperation(kind, field, canTry));
-  const cards = (isOfKind: (type: graphql.GraphQLNamedType) => boolean) =>
+  const entries = (isOfKind: (type: graphql.GraphQLNamedType) => boolean) =>
     types.filter(isOfKind).map((type) => describeType(schema, type));
   const isPage = ({ name }: Member) => /(Connection|Edge|PageInfo)$/.test(name);
-  const records = cards((type) => graphql.isObjectType(type) && !isPage(type));
-  return [
-    section('Queries', 'Each can be followed: write `subscription` for `query`.', operations('query', query)),
-    section('Mutations', 'All that can be written.', operations('mutation', mutation)),
-    section('Types', 'What queries return.', records),
-    section('Interfaces', 'Fields that several types have.', cards(graphql.isInterfaceType)),
-    section('Pages of lists', 'What lists return.', cards(isPage)),
-    section('Inputs', 'What arguments take.', cards(graphql.isInputObjectType)),
-    section('Enums', 'Values to choose from.', cards(graphql.isEnumType)),
-    section('Scalars', 'Beside those of GraphQL itself.', cards(graphql.isScalarType)),
+  const records = entries((type) => graphql.isObjectType(type) && !isPage(type));
+  const sections = [
+    {
+      title: 'Queries',
+      says: 'Each can be followed: write `subscription` for `query`.',
+      entries: operations('query', query),
+    },
+    { title: 'Mutations', says: 'All that can be written.', entries: operations('mutation', mutation) },
+    { title: 'Types', says: 'What queries return.', entries: records },
+    {
+      title: 'Interfaces',
+      says: 'Fields that several types have.',
+      entries: entries(graphql.isInterfaceType),
+    },
+    { title: 'Pages of lists', says: 'What lists return.', entries: entries(isPage) },
+    { title: 'Inputs', says: 'What arguments take.', entries: entries(graphql.isInputObjectType) },
+    { title: 'Enums', says: 'Values to choose from.', entries: entries(graphql.isEnumType) },
+    { title: 'Scalars', says: 'Beside those of GraphQL itself.', entries: entries(graphql.isScalarType) },
   ];
+  return sections.filter((section) => section.entries.length > 0);
 }
 
 const isBuiltIn = (type: graphql.GraphQLNamedType) =>
@@ -58,49 +83,62 @@ interface Member {
 
 type Field = graphql.GraphQLField<unknown, unknown>;
 
-function describeOperation(kind: string, field: Field, canTry: boolean): string {
+function describeOperation(kind: string, field: Field, canTry: boolean): Entry {
   const example = exampleOf(kind, field);
-  const link = `<p><a href="graphql?query=${encodeURIComponent(example)}">Open in GraphiQL</a></p>`;
+  const link = `<a href="graphql?query=${encodeURIComponent(example)}">Open in GraphiQL</a>`;
+  const record = recordOf(field.type);
   const parts = [
-    `<p>Returns ${linked(field.type)}.</p>`,
-    field.args.length > 0 ? `<h3>Arguments</h3>${table(field.args.map(rowOf))}` : '',
-    `<h3>Example</h3>\n<pre tabindex="0">${escapeHtml(example)}</pre>${canTry ? link : ''}`,
+    field.args.length > 0 ? `<h4>Arguments</h4>${fields(field.args.map(rowOf))}` : '',
+    `<h4>Returns</h4><p>${linked(field.type)}</p>`,
+    record
+      ? `<details><summary>Fields of ${record.name}</summary>${fields(Object.values(record.getFields()).map(rowOf))}</details>`
+      : '',
   ];
-  return describe(`${kind}-${field.name}`, field, parts.join('\n'));
+  const bar = `<span>Example</span>${canTry ? link : ''}`;
+  const samples = codeBlock(bar, { language: 'graphql', text: example });
+  return { ...describe(`${kind}-${field.name}`, field, parts.join('\n')), samples };
 }
 
-function describeType(schema: graphql.GraphQLSchema, type: graphql.GraphQLNamedType): string {
-  const fields = 'getFields' in type ? Object.values(type.getFields()) : [];
-  const members = graphql.isEnumType(type) ? type.getValues() : fields;
+/** The object of an operation, or, of one that returns pages, the object that these have. */
+function recordOf(given: graphql.GraphQLOutputType): graphql.GraphQLObjectType | undefined {
+  const type = graphql.getNamedType(given);
+  if (!graphql.isObjectType(type)) return undefined;
+  const nodes = type.getFields().nodes;
+  return nodes ? recordOf(nodes.type) : type;
+}
+
+function describeType(schema: graphql.GraphQLSchema, type: graphql.GraphQLNamedType): Entry {
+  const own = 'getFields' in type ? Object.values(type.getFields()) : [];
+  const members = graphql.isEnumType(type) ? type.getValues() : own;
   const [relation, others] = graphql.isInterfaceType(type)
     ? ['Types', schema.getPossibleTypes(type)]
     : ['Interfaces', graphql.isObjectType(type) ? type.getInterfaces() : []];
   const related = others.length > 0 ? `<p>${relation}: ${others.map(linked).join(', ')}.</p>\n` : '';
-  return describe(type.name, type, related + table(members.map(rowOf)));
+  return describe(type.name, type, related + fields(members.map(rowOf)));
 }
 
-/** A card whose title has the first sentence of the description. */
-function describe(id: string, member: Member, content: string): string {
-  const [, first = '', rest = ''] = /^(.*?\.(?=\s|$)|.*)(.*)$/s.exec(member.description ?? '') ?? [];
-  const title = `<code>${member.name}</code> ${escapeHtml(first)}`;
-  return card(id, title, `<div>${rest && prose(rest.trim())}${warningOf(member)}\n${content}</div>`);
-}
+const describe = (id: string, member: Member, content: string): Entry => ({
+  id,
+  link: member.name,
+  title: `<code>${member.name}</code>`,
+  text: `${prose(member.description)}${warningOf(member)}\n${content}`,
+});
 
 const warningOf = ({ deprecationReason }: Member) =>
   deprecationReason ? `<p><b>Deprecated.</b> ${escapeHtml(deprecationReason)}</p>` : '';
 
-/** The cells of a member. Arguments have a table in the second one. */
-function rowOf(member: Member): string[] {
+/** The name and the description of a member. The latter has the arguments, if there are some. */
+function rowOf(member: Member): [name: string, says: string] {
   const { name, description, type, args = [], defaultValue } = member;
   const given = graphql.isInputType(type) && graphql.astFromValue(defaultValue, type);
   const preset = given ? ` = ${escapeHtml(graphql.print(given))}` : '';
   return [
-    `<code>${name}</code> ${type ? linked(type) : ''}${preset}`,
-    `${escapeHtml(description ?? '')}${warningOf(member)}${table(args.map(rowOf))}`,
+    `<code>${name}</code> ${type ? `<i>${linked(type)}${preset}</i>` : ''}`,
+    `${escapeHtml(description ?? '')}${warningOf(member)}${fields(args.map(rowOf))}`,
   ];
 }
 
-/** The type, with a link to its card. */
+/** The type, with a link to its entry. */
 function linked(type: graphql.GraphQLType): string {
   const named = graphql.getNamedType(type);
   if (isBuiltIn(named)) return String(type);

@@ -1,6 +1,6 @@
 /**
- * Pages from HTML files with parts in double braces, such as `{{token}}`. All have the look of `look.css`. The references of both APIs
- * are pages with sections of cards that open, and a search.
+ * Pages from HTML files with parts in double braces, such as `{{token}}`. All have the look of `look.css`, and those to read that of
+ * `reading.css`. The references of both APIs are pages with sections of entries, their contents and a search.
  */
 
 import { hash } from 'node:crypto';
@@ -24,13 +24,20 @@ export interface Template {
 /** Reads an HTML file. Its style and its script must have no parts. */
 export function readTemplate(name: string): Template {
   const look = read('look.css').replace('url(icon.svg)', `url('data:image/svg+xml,${icon}')`);
-  const html = read(name).replace('/* The look of all pages comes here. */', look).replace('{{icon}}', icon);
-  const digestOf = (element: RegExp) => `'sha256-${hash('sha256', element.exec(html)?.[1] ?? '', 'base64')}'`;
+  const html = read(name)
+    .replace('/* The look of all pages comes here. */', look)
+    .replace('/* The layout of pages to read comes here. */', read('reading.css'))
+    .replace('{{icon}}', icon);
+  const digestsOf = (elements: RegExp) =>
+    Array.from(
+      html.matchAll(elements),
+      ([, content = '']) => `'sha256-${hash('sha256', content, 'base64')}'`,
+    );
   return {
     fill: (parts) => html.replace(/\{\{(\w+)\}\}/g, (_, part) => parts[part] ?? ''),
     policy: {
-      'style-src': digestOf(/<style>(.*)<\/style>/s),
-      'script-src': digestOf(/<script type="module">(.*)<\/script>/s),
+      'style-src': digestsOf(/<style>(.*)<\/style>/gs).join(' '),
+      'script-src': digestsOf(/<script(?: type="module")?>(.*?)<\/script>/gs).join(' '),
       'img-src': 'data:',
       'connect-src': "'self'",
     },
@@ -59,22 +66,64 @@ export const prose = (text?: string | null): string =>
 
 const reference = readTemplate('reference.html');
 
-/** @param parts `title` and `description` as text, and `header`, `introduction` and `content` in HTML. */
-export const referencePage = (parts: Readonly<Record<string, string>>): HttpResponse =>
-  pageResponse(reference.fill(parts), reference.policy);
+/** A route, an operation or a type in a reference. */
+export interface Entry {
+  /** The target of links to it. */
+  readonly id: string;
+  /** What the contents call it, in HTML. */
+  readonly link: string;
+  readonly title: string;
+  /** What is said about it, in HTML. */
+  readonly text: string;
+  /** Code beside the text, in HTML. */
+  readonly samples?: string;
+  /** Attributes of the form that the entry is; undefined for an entry without inputs. */
+  readonly form?: string;
+}
 
-/** The cards below a heading; nothing if there are none. */
-export const section = (title: string, says: string, cards: readonly string[]): string =>
-  cards.length > 0
-    ? `<section>\n<h2>${escapeHtml(title)}</h2>\n${prose(says)}\n${cards.join('\n')}\n</section>`
-    : '';
+export interface Section {
+  readonly title: string;
+  readonly says: string;
+  readonly entries: readonly Entry[];
+}
 
-/** @param id the target of links to the card. @param title what is seen of a closed card, in HTML. */
-export const card = (id: string, title: string, content: string): string =>
-  `<details class="card" id="${id}">\n<summary>${title}</summary>\n${content}\n</details>`;
+interface Reference {
+  readonly header: string;
+  readonly title: string;
+  readonly description: string;
+  /** In HTML, and what is beside it. */
+  readonly introduction: string;
+  readonly aside: string;
+  readonly sections: readonly Section[];
+}
 
-/** @param rows the cells of each row, in HTML. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const lines = rows.map((cells) => `<tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`);
-  return lines.length > 0 ? `<table>${lines.join('')}</table>` : '';
+/** A page with the contents at its left. */
+export function referencePage({ sections, ...parts }: Reference): HttpResponse {
+  const contents = sections.map(
+    ({ title, entries }) =>
+      `<li><h2>${escapeHtml(title)}</h2><ul>${entries.map(({ id, link }) => `<li><a href="#${id}">${link}</a></li>`).join('')}</ul></li>`,
+  );
+  const content = sections.map(
+    ({ title, says, entries }) =>
+      `<section>\n<h2>${escapeHtml(title)}</h2>\n${prose(says)}\n${entries.map(htmlOf).join('\n')}\n</section>`,
+  );
+  const html = reference.fill({ ...parts, contents: contents.join('\n'), content: content.join('\n') });
+  return pageResponse(html, reference.policy);
+}
+
+function htmlOf({ id, title, text, samples, form }: Entry): string {
+  const element = form === undefined ? 'article' : 'form';
+  const beside = samples ? `\n<div class="samples">\n${samples}\n</div>` : '';
+  return `<${element} class="entry${samples ? ' beside' : ''}" id="${id}"${form ?? ''}>\n<div>\n<h3>${title}</h3>\n${text}\n</div>${beside}\n</${element}>`;
+}
+
+/** What requests from the page, and the samples, are sent with. */
+export const tokenInput = (token: string): string => `<label class="card">API token
+<input id="token" autocomplete="off" spellcheck="false" value="${token}">
+<span class="hint">${token ? "Filled in with the demo account's token." : 'For the samples. It is not stored.'}</span></label>`;
+
+/** Fields, arguments or messages, below each other. @param rows the name and the description of each, in HTML. */
+export function fields(rows: readonly (readonly [name: string, says: string])[]): string {
+  const items = rows.map(([name, says]) => `<li><div>${name}</div><div>${says}</div></li>`);
+  return items.length > 0 ? `<ul class="fields">${items.join('')}</ul>` : '';
 }

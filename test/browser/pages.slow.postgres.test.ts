@@ -1,6 +1,8 @@
 /** The pages besides the console: how they look, the reference of each API, and the home page. */
 
-import type { Page } from 'playwright-core';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { Locator, Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { postJson } from '../support/gateway.ts';
 import { demoGateway } from '../support/setUp.ts';
@@ -21,8 +23,12 @@ it.each([
 ])('$name is accessible, and no wider than any window', async ({ name, path, shows }) => {
   const { page, complaints } = await browser.open(gateway.url + path);
   await page.getByText(shows).first().waitFor();
-  // The tree of GraphiQL is not ours, and the cards of a section are alike.
-  await expectAccessible(page, name, '.graphiql-container, details:nth-of-type(n + 4)');
+  // The tree of GraphiQL is not ours, and the entries of a section are alike.
+  await expectAccessible(
+    page,
+    name,
+    '.graphiql-container, aside li:nth-of-type(n + 3), section > .entry:nth-of-type(n + 2)',
+  );
   expect(complaints.filter((text) => !text.includes('404 (Not Found)'))).toEqual([]);
 });
 
@@ -60,48 +66,84 @@ it('has one theme: what is chosen on one page holds on all, in every tab, from b
   expect(complaints).toEqual([]);
 });
 
-it('sends requests with the demo token, which is filled in already', async () => {
+it('sends requests with the demo token, which is filled in already, or with that of the console', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/docs`);
-  const route = (path: string, method = 'GET') =>
-    page.locator('details', { has: page.locator(`form[data-path="${path}"][data-method="${method}"]`) });
-  async function send(path: string, method?: string): Promise<string> {
-    const form = route(path, method);
-    await form.locator('summary').click();
+  async function send(id: string): Promise<string> {
+    const form = page.locator(`#${id}`);
     await form.getByRole('button', { name: 'Send' }).click();
     const output = form.locator('output');
-    await output.waitFor();
+    await output.locator('.code').waitFor();
     return output.innerText();
   }
-  expect(await send('/dtt/templates/active')).toMatch(/GET .*active: 200, \d+ ms.*"Beginner Program"/s);
-  await route('/dtt')
-    .locator('input[name=limit]')
-    .evaluate((input: HTMLInputElement) => {
-      input.value = '1';
-    });
-  expect(await send('/dtt')).toMatch(/GET .*\/dtt\?limit=1: 200.*"limit": 1/s);
-  expect(await send('/dtt/templates/{id}', 'POST')).toMatch(/POST .*templates\/1: 200/);
-  await page.getByText('That of the demo account').waitFor();
+  expect(await send('getActiveDttTemplate')).toMatch(/GET .*active: 200, \d+ ms.*"Beginner Program"/s);
+  await page.locator('#listDttDevices input[name=limit]').fill('1');
+  expect(await send('listDttDevices')).toMatch(/GET .*\/dtt\?limit=1: 200.*"limit": 1/s);
+  expect(await send('activateDttTemplate')).toMatch(/POST .*templates\/1: 200/);
+  await page.getByText("Filled in with the demo account's token.").waitFor();
+  await page.evaluate(() => sessionStorage.setItem('dovetail-token', 'dvt_of_the_console'));
+  await page.reload();
+  await page.getByText("Filled in with the console's token.").waitFor();
+  expect(await page.getByLabel('API token').inputValue()).toBe('dvt_of_the_console');
+  expect(await send('getActiveDttTemplate')).toMatch(/: 401/);
+  expect(complaints).toEqual([expect.stringContaining('401 (Unauthorized)')]);
+});
+
+it('has the same request in three languages, which run as they are copied', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/docs`);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  const programs = {
+    curl: ['sh', '-c'],
+    Python: ['python3', '-c'],
+    JavaScript: ['node', '--input-type=module', '-e'],
+  };
+  async function outputOf(place: Locator, language: keyof typeof programs): Promise<string> {
+    await place.getByLabel('Language').selectOption(language);
+    await place.locator('.copy').first().click();
+    const [program = '', ...options] = programs[language];
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    const { stdout } = await promisify(execFile)(program, [...options, copied]);
+    return stdout;
+  }
+  for (const id of ['listDttTemplates', 'activateDttTemplate']) {
+    const form = page.locator(`#${id}`);
+    expect(await outputOf(form, 'curl')).toMatch(/^\{"ok":true,"data":.*"isActive"/);
+    expect(await outputOf(form, 'Python')).toMatch(/^\{.*'isActive': (True|False)/s);
+    expect(await outputOf(form, 'JavaScript')).toMatch(/^\{.*isActive: /s);
+  }
+  await page.goto(`${gateway.url}/schema`);
+  // The language is the one that was chosen.
+  expect(await page.getByLabel('Language').inputValue()).toBe('JavaScript');
+  expect(await outputOf(page.locator('#introduction'), 'JavaScript')).toContain("username: 'demo'");
+  expect(await outputOf(page.locator('#introduction'), 'curl')).toBe(
+    '{"data":{"viewer":{"username":"demo"}}}',
+  );
   expect(complaints).toEqual([]);
 });
 
-it('the search leaves the cards with all its words, in both references, and a link opens its card', async () => {
+it('the search leaves the entries with all its words, in both references, by the keyboard', async () => {
   const { page, complaints } = await browser.open(`${gateway.url}/schema`);
   const shown = (selector: string) => page.locator(`${selector}:visible`).allInnerTexts();
-  const [all] = [(await shown('summary')).length];
-  await page.getByLabel('Search').fill('no such words');
-  expect(await shown('summary')).toEqual([]);
-  await page.getByText('Nothing has these words.').waitFor();
-  expect(await shown('#introduction')).toEqual([]);
+  const all = (await shown('.entry h3')).length;
+  await page.keyboard.press('/');
+  await page.keyboard.type('no such words');
+  await page.getByText('No results for "no such words".').waitFor();
+  expect(await shown(':is(.entry, aside li)')).toEqual([]);
   await page.getByLabel('Search').fill('OWN stays');
-  expect(await shown('summary')).toEqual([expect.stringContaining('activateTemplate')]);
-  expect(await shown('h2')).toEqual(['Mutations']);
+  expect(await shown('.entry h3')).toEqual(['activateTemplate']);
+  expect(await shown(':is(main, aside) h2')).toEqual(['Mutations', 'Mutations']);
   await page.getByText(`1 of ${all}`).waitFor();
-  await page.getByText('activateTemplate').first().click();
-  await page.getByRole('link', { name: 'ActivateTemplatePayload' }).click();
-  await page.locator('#ActivateTemplatePayload[open]').getByText('scheduleTypeChanged').waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/#mutation-activateTemplate$/);
+  // The link leads to what is hidden.
+  await page
+    .locator('#mutation-activateTemplate')
+    .getByRole('link', { name: 'ActivateTemplatePayload' })
+    .click();
+  await page.locator('#ActivateTemplatePayload').getByText('scheduleTypeChanged').waitFor();
+  await page.locator('aside [aria-current]').getByText('ActivateTemplatePayload').waitFor();
   await page.goto(`${gateway.url}/docs`);
   await page.getByLabel('Search').fill('/dtt/templates/active');
-  expect(await shown('h2')).toEqual(['DTT Templates']);
+  expect(await shown('main h2')).toEqual(['DTT Templates']);
   expect(complaints).toEqual([]);
 });
 
@@ -120,6 +162,20 @@ it('the search of the guides is used by the keyboard alone, and opens the sectio
   await page.getByRole('heading', { name: 'Passwords in URLs' }).waitFor();
   await page.locator('.code').first().getByRole('button', { name: 'Copy' }).waitFor();
   expect(complaints).toEqual([]);
+});
+
+it('shows the contents of a reference on a telephone when they are asked for', async () => {
+  const { page } = await browser.open(`${gateway.url}/docs`, { viewport: { width: 360, height: 740 } });
+  const contents = page.locator('#contents');
+  expect(await contents.isVisible()).toBe(false);
+  await page.getByRole('button', { name: 'Contents' }).click();
+  await contents.getByRole('link', { name: 'GET /ossm', exact: true }).click();
+  await page.waitForURL(/#listOssmDevices$/);
+  await contents.waitFor({ state: 'hidden' });
+  await page.keyboard.press('/');
+  await expect
+    .poll(() => page.getByLabel('Search').evaluate((input) => input === document.activeElement))
+    .toBe(true);
 });
 
 it('shows the demo account live, runs a query, and copies the token, also on a screen of 320 pixels', async () => {

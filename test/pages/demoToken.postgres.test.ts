@@ -94,6 +94,7 @@ describe('the page', () => {
     ['/', 'text/html'],
     ['/', '*/*'],
     ['/docs', 'text/html'],
+    ['/schema', 'text/html'],
     ['/graphql', 'text/html'],
   ])(
     '%s as %s has the demo token only for hosts of the gateway, and varies by Host',

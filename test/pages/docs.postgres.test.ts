@@ -1,5 +1,6 @@
 /** The reference of the REST interface, as it is sent to a browser. */
 
+import type { OperationObject } from 'openapi3-ts/oas31';
 import { expect, it } from 'vitest';
 import { routes } from '../../src/rest/routes.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
@@ -23,7 +24,7 @@ it('the page needs no token, has that of the demo account, and loads nothing fro
     'content-encoding': 'gzip',
     vary: 'Accept-Encoding, Host',
     'content-security-policy': expect.stringMatching(
-      /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; style-src 'sha256-\S+'; script-src 'sha256-\S+' 'sha256-\S+'; img-src data:; connect-src 'self'$/,
+      /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; style-src 'sha256-\S+'; script-src 'sha256-\S+' 'sha256-\S+' 'sha256-\S+'; img-src data:; connect-src 'self'$/,
     ),
     'cache-control': 'private, no-cache',
     'cross-origin-opener-policy': 'same-origin',
@@ -42,13 +43,34 @@ it('the page needs no token, has that of the demo account, and loads nothing fro
   for (const [, record] of page.matchAll(/href="#([^"]*)"/g)) expect(page).toContain(`id="${record}"`);
 });
 
-it('the page describes each route, with an input for each parameter', async () => {
-  const page = await (await ask('/docs')).text();
-  for (const { method, path } of routes) {
-    const [, form = ''] = page.split(`<form data-method="${method}" data-base="api/v1" data-path="${path}">`);
-    const inputs = [...(form.split('</form>')[0] ?? '').matchAll(/data-in="path"/g)];
-    expect([method, path, inputs.length]).toEqual([method, path, path.endsWith('{id}') ? 1 : 0]);
+/** The entry of each operation. */
+async function entriesOf(path: string): Promise<ReadonlyMap<string, string>> {
+  const page = await (await ask(path)).text();
+  return new Map(
+    page.split(/<(?:form|article) class="entry/).map((part) => [/id="([^"]*)"/.exec(part)?.[1] ?? '', part]),
+  );
+}
+
+it('the page describes each route: an input for each parameter, the fields, and the messages of each status', async () => {
+  const entries = await entriesOf('/docs');
+  const document = describeShipped();
+  for (const { method, path, name } of routes) {
+    const entry = entries.get(name) ?? '';
+    expect(entry).toContain(`data-method="${method}" data-base="api/v1" data-path="${path}"`);
+    const operation: OperationObject = document.paths?.[path]?.[method === 'GET' ? 'get' : 'post'] ?? {};
+    const inputs = [...entry.matchAll(/data-in="(path|query|header)"/g)];
+    expect([path, inputs.length]).toEqual([path, operation.parameters?.length]);
+    for (const [status, response] of Object.entries(operation.responses ?? {})) {
+      const shared = document.components?.responses?.[response.$ref?.replace(/.*\//, '')];
+      const content = ('content' in response ? response : shared)?.content?.['application/json'];
+      if (status !== '200') expect(entry).toContain(`<b>${status}</b> `);
+      for (const message of Object.keys(content?.examples ?? {}))
+        expect(entry).toContain(`<code>${message}</code>`);
+    }
   }
+  expect(entries.get('getDttSession')).toMatch(
+    /<code>TrainerSegment<\/code>.*Fields of TrainerSegment.*<code>percentGrade</s,
+  );
 });
 
 it.each(['/docs', '/openapi.json', '/schema', '/schema.graphql', '/console'])(

@@ -3,12 +3,16 @@
 import { buildSchema, parse, validate } from 'graphql';
 import { expect, it } from 'vitest';
 import { sectionsOf } from '../../src/pages/schemaPage.ts';
+import type { Section } from '../../src/pages/template.ts';
 import { schema } from '../../src/schema/schema.ts';
 
-const own = sectionsOf(schema, true).join('\n');
+const htmlOf = (sections: readonly Section[]) =>
+  sections.flatMap(({ entries }) => entries.flatMap(({ text, samples = '' }) => [text, samples])).join('\n');
+
+const own = sectionsOf(schema, true);
 
 it('has an example of every query and mutation, which is valid and opens in GraphiQL', () => {
-  const examples = [...own.matchAll(/href="graphql\?query=([^"]*)"/g)].map(([, query = '']) =>
+  const examples = [...htmlOf(own).matchAll(/href="graphql\?query=([^"]*)"/g)].map(([, query = '']) =>
     decodeURIComponent(query),
   );
   const roots = [schema.getQueryType(), schema.getMutationType()];
@@ -18,20 +22,20 @@ it('has an example of every query and mutation, which is valid and opens in Grap
     expect(example).toContain(names[index]);
     expect([example, validate(schema, parse(example))]).toEqual([example, []]);
   }
-  expect(sectionsOf(schema, false).join()).not.toContain('graphql?');
+  expect(htmlOf(sectionsOf(schema, false))).not.toContain('graphql?');
 });
 
-it('has a card for every type that is linked to, and links to all of them', () => {
-  const ids = [...own.matchAll(/<details class="card" id="([^"]*)"/g)].map(([, id]) => id);
+it('has an entry for every type that is linked to, and links to all of them', () => {
+  const ids = own.flatMap(({ entries }) => entries.map(({ id }) => id));
   expect(new Set(ids).size).toBe(ids.length);
-  const linked = new Set([...own.matchAll(/href="#([^"]*)"/g)].map(([, id]) => id));
-  const types = ids.filter((id) => !/^(query|mutation)-/.test(id ?? ''));
+  const linked = new Set([...htmlOf(own).matchAll(/href="#([^"]*)"/g)].map(([, id = '']) => id));
+  const types = ids.filter((id) => !/^(query|mutation)-/.test(id));
   expect(types.filter((id) => !linked.has(id))).toEqual([]);
   expect([...linked].filter((id) => !ids.includes(id))).toEqual([]);
 });
 
 it('has descriptions, arguments with their defaults, deprecations and the values of enums', () => {
-  const page = sectionsOf(
+  const sections = sectionsOf(
     buildSchema(`
       "Where a word comes from."
       enum Origin { "Since <1066>." NORMAN OLD @deprecated(reason: "Use NORMAN.") }
@@ -40,15 +44,17 @@ it('has descriptions, arguments with their defaults, deprecations and the values
       type Query { "A word. Use \`name\`." word(name: ID!): Word, old: Int @deprecated(reason: "Use \`word\`.") }
     `),
     false,
-  ).join('\n');
+  );
+  const page = htmlOf(sections);
   for (const part of [
-    '<summary><code>Origin</code> Where a word comes from.</summary>',
-    '<td><code>NORMAN</code> </td><td>Since &lt;1066&gt;.</td>',
-    '<td><code>OLD</code> </td><td><p><b>Deprecated.</b> Use NORMAN.</p></td>',
-    '<summary><code>word</code> A word.</summary>\n<div><p>Use <code>name</code>.</p>',
-    '<p>Returns <a href="#Word">Word</a>.</p>',
-    '<td><code>of</code> <a href="#Origin">Origin</a> = NORMAN</td>',
-    '<td><code>depth</code> [Int!]! = [2]</td><td>At least 1.</td>',
+    '<p>Where a word comes from.</p>',
+    '<div><code>NORMAN</code> </div><div>Since &lt;1066&gt;.</div>',
+    '<div><code>OLD</code> </div><div><p><b>Deprecated.</b> Use NORMAN.</p></div>',
+    '<p>A word. Use <code>name</code>.</p>',
+    '<h4>Returns</h4><p><a href="#Word">Word</a></p>',
+    '<summary>Fields of Word</summary><ul class="fields"><li><div><code>name</code> <i>String</i></div>',
+    '<code>of</code> <i><a href="#Origin">Origin</a> = NORMAN</i>',
+    '<code>depth</code> <i>[Int!]! = [2]</i></div><div>At least 1.</div>',
     '<p><b>Deprecated.</b> Use <code>word</code>.</p>',
     '<p>Types: <a href="#Word">Word</a>.</p>',
   ])
