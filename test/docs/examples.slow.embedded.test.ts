@@ -22,7 +22,8 @@ const notRun: Readonly<Record<string, string>> = {
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.postgres.test.ts opens the page',
   '# Of a gateway with PERSISTED_OPERATIONS=only':
     'needs a gateway of its own; test/graphql/persisted.postgres.test.ts has one',
-  'npx dovetail-gateway dump data.sql': 'needs a PostgreSQL; test/extensions/dump/dump.slow.postgres.test.ts runs it',
+  'npx dovetail-gateway dump data.sql':
+    'needs a PostgreSQL; test/extensions/dump/dump.slow.postgres.test.ts runs it',
   'docker build': 'needs Docker',
   'docker compose -f ops/cluster':
     'needs Docker; test/ops/cluster.slow.unit.test.ts runs the files that it names',
