@@ -34,7 +34,7 @@ export const messages = {
   badRequest: 'Bad request',
   tooSlow: 'Request timeout',
   headersTooLarge: 'Request header fields too large',
-  tooManyRequests: (seconds: number) => `Too many requests; try again in ${seconds} s`,
+  tooManyRequests: 'Too many requests',
   tooBusy: 'Too busy; try again',
   databaseAway: 'The database cannot be reached; try again',
   closing: 'The gateway closes; subscribe again',

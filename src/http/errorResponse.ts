@@ -27,7 +27,7 @@ export const httpErrors = {
 /** @param retryAfter in seconds. */
 export const tooManyRequests = (retryAfter: number): HttpError => ({
   code: 'TOO_MANY_REQUESTS',
-  message: messages.tooManyRequests(retryAfter),
+  message: messages.tooManyRequests,
   retryAfter,
 });
 

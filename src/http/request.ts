@@ -49,6 +49,17 @@ export const isFromLoopback = ({ socket, headers }: IncomingMessage, trustedProx
   isOwnName(nameIn(headers.host ?? '')) &&
   !forwardingHeaders.some((name) => name in headers);
 
+const badHeader = (what: string) => `${messages.badRequest}: ${what}`;
+
+/** The messages for requests that a proxy in front may have read in another way. */
+export const ambiguities = {
+  coding: badHeader('Transfer-Encoding must be chunked, or left out'),
+  noHost: badHeader('the request has no Host header'),
+  wrongHost: badHeader('Host must be a name or an address, with or without a port'),
+  twoHosts: badHeader('the request has more than one Host header'),
+  twoTokens: badHeader('the request has more than one Authorization header'),
+} as const;
+
 /**
  * The message for a request that has no valid Host, more than one Host or Authorization (RFC 9112, section 3.2; RFC 9110, section
  * 11.6.2), or a transfer coding besides `chunked` (RFC 9112, section 6.1); undefined for any other. Node uses the first of several
@@ -56,10 +67,9 @@ export const isFromLoopback = ({ socket, headers }: IncomingMessage, trustedProx
  */
 export function ambiguityOf({ httpVersion, headers, rawHeaders }: IncomingMessage): string | undefined {
   const { 'transfer-encoding': coding = 'chunked' } = headers;
-  if (coding.toLowerCase() !== 'chunked') return badHeader('Transfer-Encoding must be chunked, or left out');
-  if (headers.host === undefined && httpVersion === '1.1') return badHeader('the request has no Host header');
-  if (headers.host !== undefined && !hostForm.test(headers.host))
-    return badHeader('Host must be a name or an address, with or without a port');
+  if (coding.toLowerCase() !== 'chunked') return ambiguities.coding;
+  if (headers.host === undefined && httpVersion === '1.1') return ambiguities.noHost;
+  if (headers.host !== undefined && !hostForm.test(headers.host)) return ambiguities.wrongHost;
   let hosts = 0;
   let tokens = 0;
   // Names are at even indexes, each followed by its value.
@@ -69,11 +79,9 @@ export function ambiguityOf({ httpVersion, headers, rawHeaders }: IncomingMessag
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
     else if (name.length === 13 && name.toLowerCase() === 'authorization') tokens++;
   }
-  if (hosts > 1) return badHeader('the request has more than one Host header');
-  return tokens > 1 ? badHeader('the request has more than one Authorization header') : undefined;
+  if (hosts > 1) return ambiguities.twoHosts;
+  return tokens > 1 ? ambiguities.twoTokens : undefined;
 }
-
-const badHeader = (what: string) => `${messages.badRequest}: ${what}`;
 
 /**
  * Those of the media types that a client accepts (RFC 9110, section 12.5.1), the preferred one first; all of them without a header.

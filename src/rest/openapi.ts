@@ -36,6 +36,7 @@ import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../errors.ts
 import { restError } from '../http/errorResponse.ts';
 import { restPath } from '../http/exchange.ts';
 import { isRecord } from '../http/json.ts';
+import { ambiguities } from '../http/request.ts';
 import { isNullIfUnknown, isNullOnlyWithError } from '../schema/fields.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { fragmentsOf } from '../schema/operation.ts';
@@ -176,7 +177,7 @@ function responsesOf(route: Route, data: Schema, example: unknown): ResponsesObj
     messages.invalidId,
     ...(isList ? [pageErrors.size('limit'), pageErrors.offset] : []),
     messages.wrongPosition,
-    `${messages.badRequest}: the request has more than one Authorization header`,
+    ...Object.values(ambiguities),
   ];
   const withoutBody = body ? [] : [413, 415];
   const shared = Object.keys(sharedFailures).filter((status) => !withoutBody.includes(Number(status)));
@@ -371,7 +372,7 @@ const sharedFailures: Readonly<Record<string, ResponseObject>> = {
   408: failure(408, [messages.tooSlow]),
   413: failure(413, [messages.bodyTooLarge]),
   415: failure(415, [messages.bodyEncoded], 'Accept-Encoding'),
-  429: failure(429, [messages.tooManyRequests(42)], 'Retry-After'),
+  429: failure(429, [messages.tooManyRequests], 'Retry-After'),
   431: failure(431, [messages.headersTooLarge]),
   500: failure(500, [messages.internal]),
   // An extension has the messages of these two.

@@ -203,7 +203,7 @@ describe('a batch is rejected', () => {
     expect(headers.get('Retry-After')).toMatch(/^\d+$/);
     expect(body.errors[0]).toEqual({
       message: 'Too many requests',
-      extensions: { code: 'TOO_MANY_REQUESTS' },
+      extensions: { code: 'TOO_MANY_REQUESTS', retryAfter: expect.any(Number) },
     });
   });
 });
