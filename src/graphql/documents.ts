@@ -9,6 +9,7 @@ import {
   type GraphQLSchema,
   Kind,
   NoSchemaIntrospectionCustomRule,
+  OperationTypeNode,
   parse,
   type SelectionNode,
   specifiedRules,
@@ -223,6 +224,7 @@ function isIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean
     (definition) =>
       definition.kind === Kind.FRAGMENT_DEFINITION ||
       (definition.kind === Kind.OPERATION_DEFINITION &&
+        definition.operation === OperationTypeNode.QUERY &&
         definition.selectionSet.selections.every(
           (selection) =>
             selection.kind === Kind.FIELD &&

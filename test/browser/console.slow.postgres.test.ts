@@ -32,7 +32,7 @@ it('shows in the sign-in form why a token is rejected, stores a pasted token for
 
   const wrong = `dvt_${'x'.repeat(43)}`;
   await signIn(page, wrong);
-  await page.getByRole('alert').getByText('the token is unknown').waitFor();
+  await page.getByRole('alert').getByText('That token is unknown').waitFor();
   expect(await stored()).toEqual({ session: [], others: '', databases: 0 });
 
   // Pasted as it is in a header, with the scheme before it.

@@ -24,6 +24,7 @@ const notRun: Readonly<Record<string, string>> = {
     'needs a gateway of its own; test/graphql/persisted.postgres.test.ts has one',
   'npx dovetail-gateway dump data.sql':
     'needs a PostgreSQL; test/extensions/dump/dump.slow.postgres.test.ts runs it',
+  'PUBLIC_URL=': 'runs a gateway; test/browser/prefix.slow.postgres.test.ts opens it behind proxies',
   'docker build': 'needs Docker',
   'docker compose -f ops/cluster':
     'needs Docker; test/ops/cluster.slow.unit.test.ts runs the files that it names',

@@ -199,6 +199,7 @@ describe('an introspection query', () => {
 
   it('of an anonymous client runs if it is what tools send, and is rejected if it has that three times', async () => {
     expect((await graphqlOnce(gateway, undefined, getIntrospectionQuery())).errors).toBeUndefined();
+    expect((await graphqlOnce(gateway, undefined, 'mutation { __typename }')).status).toBe(401);
     const { errors } = await graphqlOnce(gateway, undefined, wholeSchema(3));
     const [, found, most] = /complexity of (\d+); at most (\d+)/.exec(errors?.[0]?.message ?? '') ?? [];
     expect(Number(found)).toBe(fieldsOfResponse(wholeSchema(3)));
