@@ -205,6 +205,7 @@ it('shows the demo account live, runs a query, and copies the token, also on a s
 });
 
 it('the REST reference follows a route: it shows the response, and each change, until it is stopped', async () => {
+  await postJson(gateway, gateway.token, '/dtt/templates/1', { isActive: true });
   const { page, complaints } = await browser.open(`${gateway.url}/docs#getActiveDttTemplate`);
   const card = page.locator('#getActiveDttTemplate');
   await card.getByRole('button', { name: 'Follow' }).click();
