@@ -16,7 +16,7 @@ import { findEmbedded, hasDatabase, openEmbedded } from '../../database/embedded
 import { readLedger, withoutTimeLimits } from '../../database/migrate.ts';
 import { SetupError, systemCodeOf } from '../../errors.ts';
 import { release } from '../../version.ts';
-import { copyEnd, endLine, migrationsPrefix, readTables, rowLine } from './format.ts';
+import { copyEnd, endLine, migrationsPrefix, readCounters, readTables, rowLine } from './format.ts';
 import { withClient } from './open.ts';
 
 /** @param file undefined for standard output. A file is replaced once the dump is complete. */
@@ -92,11 +92,7 @@ async function* writeDump(
     await client.query(`CLOSE ${cursors}${index}`);
   }
   // Read after the rows: a counter that is ahead of them skips ids, and one that is behind would give ids again.
-  const { rows: sequences } = await client.query<{ name: string }>(
-    `SELECT quote_ident(relname) AS name FROM pg_class
-     WHERE relkind = 'S' AND relnamespace = current_schema()::regnamespace ORDER BY 1`,
-  );
-  for (const { name } of sequences) {
+  for (const name of await readCounters(client)) {
     const { rows } = await client.query<{ line: string }>(
       `SELECT format('SELECT setval(%L, %s, %s);', $1::text, last_value, is_called::text) AS line FROM ${name}`,
       [name],

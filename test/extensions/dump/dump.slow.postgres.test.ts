@@ -223,6 +223,22 @@ it('moves the data from the embedded database to a server by the lines of docs/d
 });
 
 describe('load', () => {
+  it('sets no counter of another schema', async () => {
+    const DATABASE_URL = await newServerDatabase();
+    await queryOnce(DATABASE_URL, 'CREATE SCHEMA other');
+    await queryOnce(DATABASE_URL, 'CREATE SEQUENCE other.counter');
+    const changed = join(newFolder(), 'changed.sql');
+    const text = await readFile(file, 'utf8');
+    await writeFile(
+      changed,
+      text.replace(/^SELECT setval/m, "SELECT setval('other.counter', 99, true);\n$&"),
+    );
+    expect(await runHere(['load', changed], { DATABASE_URL })).toMatchObject({ code: 0 });
+    expect(await queryOnce(DATABASE_URL, 'SELECT is_called FROM other.counter')).toEqual([
+      { is_called: false },
+    ]);
+  });
+
   const cut = (text: string, pattern: RegExp) => text.slice(0, text.search(pattern));
   it.each<[string, (text: string) => string, RegExp]>([
     [
