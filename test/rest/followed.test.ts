@@ -359,6 +359,36 @@ describe('a request that waits', () => {
     expect(performance.now() - began).toBeLessThan(10_000);
   });
 
+  it.each(['aborted', 'ended'] as const)(
+    'is not counted when its client has %s it before the wait begins',
+    async (how) => {
+      const alice = await newAccount();
+      const at = await gatewayBeside(database, { settings: { MAX_SUBSCRIPTIONS: '1' } });
+      const wait = (seconds: string) =>
+        get(alice.token, '/dtt', { 'If-None-Match': '*', Prefer: `wait=${seconds}` }, at);
+      // The token is known from now on.
+      await get(alice.token, path, {}, at);
+      const writer = await pool.connect();
+      try {
+        await writer.query('BEGIN; LOCK TABLE "DttDevice"');
+        const { socket } = await openRaw(at.url);
+        socket.write(
+          `GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice.token}\r\nIf-None-Match: *\r\nPrefer: wait=40\r\n\r\n`,
+        );
+        await sleep(200);
+        if (how === 'aborted') socket.destroy();
+        else socket.end();
+        await sleep(100);
+      } finally {
+        await writer.query('COMMIT');
+        writer.release();
+      }
+      expect((await get(alice.token, '/dtt', {}, at)).status).toBe(200);
+      await sleep(200);
+      expect((await wait('0')).status).toBe(304);
+    },
+  );
+
   it('waits for the form of the response that the client accepts, and for each of several tags', async () => {
     const alice = await newAccount();
     const zipped = { 'Accept-Encoding': 'gzip' };

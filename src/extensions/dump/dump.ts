@@ -3,6 +3,7 @@
  * it names the migrations that make them. Counts of the rate limit are left out, as a crash would lose them too.
  */
 
+import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
@@ -13,9 +14,9 @@ import type { Config } from '../../config/config.ts';
 import { longestOpening, retryWhileInUse } from '../../database/database.ts';
 import { findEmbedded, hasDatabase, openEmbedded } from '../../database/embedded/embedded.ts';
 import { readLedger, withoutTimeLimits } from '../../database/migrate.ts';
-import { SetupError } from '../../errors.ts';
+import { SetupError, systemCodeOf } from '../../errors.ts';
 import { release } from '../../version.ts';
-import { copyEnd, endLine, migrationsPrefix, readTables, rowLine } from './format.ts';
+import { copyEnd, endLine, migrationsPrefix, readCounters, readTables, rowLine } from './format.ts';
 import { withClient } from './open.ts';
 
 /** @param file undefined for standard output. A file is replaced once the dump is complete. */
@@ -69,11 +70,12 @@ async function* writeDump(
   yield `-- The data of a Dovetail database, by Dovetail ${release}: \`dovetail load\` loads it into an empty one.\n`;
   yield `${migrationsPrefix}${applied.map(({ name, checksum }) => `${name}=${checksum}`).join(' ')}\n`;
   const tables = await readTables(client);
-  await declareCursors(client, tables, isEmbedded);
+  const cursors = `${cursorPrefix}${process.pid}_${randomBytes(4).toString('hex')}_`;
+  await declareCursors(client, tables, cursors, isEmbedded);
   for (const [index, table] of tables.entries()) {
     let end = '';
     for (;;) {
-      const text = `FETCH ${rowsAtOnce} FROM ${cursorPrefix}${index}`;
+      const text = `FETCH ${rowsAtOnce} FROM ${cursors}${index}`;
       const { rows, fields } = await client.query<(string | null)[]>({
         text,
         rowMode: 'array',
@@ -87,14 +89,10 @@ async function* writeDump(
       count.rows += rows.length;
     }
     yield end;
-    await client.query(`CLOSE ${cursorPrefix}${index}`);
+    await client.query(`CLOSE ${cursors}${index}`);
   }
   // Read after the rows: a counter that is ahead of them skips ids, and one that is behind would give ids again.
-  const { rows: sequences } = await client.query<{ name: string }>(
-    `SELECT quote_ident(relname) AS name FROM pg_class
-     WHERE relkind = 'S' AND relnamespace = current_schema()::regnamespace ORDER BY 1`,
-  );
-  for (const { name } of sequences) {
+  for (const name of await readCounters(client)) {
     const { rows } = await client.query<{ line: string }>(
       `SELECT format('SELECT setval(%L, %s, %s);', $1::text, last_value, is_called::text) AS line FROM ${name}`,
       [name],
@@ -105,24 +103,40 @@ async function* writeDump(
 }
 
 const cursorPrefix = 'dovetail_dump_';
+const leftBehind = new RegExp(`^${cursorPrefix}(\\d+)_`);
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // A process of another user cannot be sent a signal.
+    return systemCodeOf(error) !== 'ESRCH';
+  }
+}
 
 /**
  * Declares a cursor for each table, all with the rows of one moment.
  *
  * While a transaction is open in the embedded engine, its gateway waits. So there the transaction ends here: the engine keeps copies of
- * the rows in temporary files, until they are read. A dump that was killed has left such cursors behind.
+ * the rows in temporary files, until they are read. All dumps share one session, so each has names of its own for its cursors, with the
+ * id of its process: one that was killed has left them behind.
+ * @param cursors begins their names.
  */
 async function declareCursors(
   client: pg.Client,
   tables: readonly string[],
+  cursors: string,
   isEmbedded: boolean,
 ): Promise<void> {
   const { rows: left } = await client.query<{ name: string }>(
     'SELECT name FROM pg_cursors WHERE is_holdable',
   );
-  for (const { name } of left) if (name.startsWith(cursorPrefix)) await client.query(`CLOSE ${name}`);
+  for (const { name } of left) {
+    const pid = leftBehind.exec(name)?.[1];
+    if (pid !== undefined && !isRunning(Number(pid))) await client.query(`CLOSE ${name}`);
+  }
   const hold = isEmbedded ? 'WITH HOLD' : '';
   for (const [index, table] of tables.entries())
-    await client.query(`DECLARE ${cursorPrefix}${index} NO SCROLL CURSOR ${hold} FOR SELECT * FROM ${table}`);
+    await client.query(`DECLARE ${cursors}${index} NO SCROLL CURSOR ${hold} FOR SELECT * FROM ${table}`);
   if (isEmbedded) await client.query('COMMIT');
 }

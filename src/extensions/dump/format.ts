@@ -45,3 +45,12 @@ export async function readTables(client: pg.ClientBase): Promise<string[]> {
   );
   return rows.map(({ name }) => pg.escapeIdentifier(name));
 }
+
+/** The names of the counters of ids, each quoted if it has to be. */
+export async function readCounters(client: pg.ClientBase): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT quote_ident(relname) AS name FROM pg_class
+     WHERE relkind = 'S' AND relnamespace = current_schema()::regnamespace ORDER BY 1`,
+  );
+  return rows.map(({ name }) => name);
+}

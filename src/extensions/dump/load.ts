@@ -32,6 +32,7 @@ import {
   endLine,
   identifiers,
   migrationsPrefix,
+  readCounters,
   readRow,
   readTables,
   setvalPattern,
@@ -139,6 +140,7 @@ async function prepareTables(
 /** Loads the rows and the counters, and returns the number of rows. */
 async function loadRows(client: pg.Client, dump: Lines): Promise<number> {
   const tables = await readTables(client);
+  const counters = await readCounters(client);
   const { rows: rules } = await client.query<{ off: string; on: string }>(readRules, [tables]);
   for (const { off } of rules) await client.query(off);
   let count = 0;
@@ -155,9 +157,11 @@ async function loadRows(client: pg.Client, dump: Lines): Promise<number> {
         await client.query(text, [JSON.stringify(rows)]);
         count += rows.length;
       }
-    } else if (sequence !== undefined)
-      await client.query('SELECT setval(to_regclass($1), $2, $3)', [sequence, last, called]);
-    else throw dump.broken('begins no table');
+    } else if (sequence !== undefined) {
+      // Those of other tables, and of other schemas, are left out.
+      if (counters.includes(sequence))
+        await client.query('SELECT setval($1, $2, $3)', [sequence, last, called]);
+    } else throw dump.broken('begins no table');
   }
   for (const { on } of rules) await client.query(on);
   return count;

@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { openDatabase } from '../../../src/database/database.ts';
 import { migrate } from '../../../src/database/migrate.ts';
+import { runDump } from '../../../src/extensions/dump/dump.ts';
 import { runLoad } from '../../../src/extensions/dump/load.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { copyFolder } from '../../support/copyFolder.ts';
@@ -129,7 +130,7 @@ describe('a dump', () => {
     const write = vi.spyOn(process.stdout, 'write');
     try {
       // Left by a dump that was killed.
-      await database.pool.query('DECLARE dovetail_dump_0 CURSOR WITH HOLD FOR SELECT 1');
+      await database.pool.query('DECLARE dovetail_dump_999999999_a_0 CURSOR WITH HOLD FOR SELECT 1');
       const meanwhile: unknown[] = [];
       const dumped = runHere(['dump'], { DATA_DIR });
       // The reader takes nothing for a while.
@@ -148,6 +149,19 @@ describe('a dump', () => {
     } finally {
       write.mockRestore();
       await database.pool.query('UPDATE "User" SET rank = 0');
+      await database.close();
+    }
+  });
+
+  it('has all rows while others are written beside it', async () => {
+    const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR });
+    try {
+      const files = [1, 2, 3].map((each) => join(newFolder(), `${each}.sql`));
+      await Promise.all(files.map((each) => runDump(readConfig({ DATA_DIR }), each)));
+      const whole = (await runHere(['dump'], { DATA_DIR })).stdout;
+      for (const each of files) expect(await readFile(each, 'utf8')).toBe(whole);
+      expect((await database.pool.query('SELECT FROM pg_cursors WHERE is_holdable')).rows).toEqual([]);
+    } finally {
       await database.close();
     }
   });
@@ -209,6 +223,22 @@ it('moves the data from the embedded database to a server by the lines of docs/d
 });
 
 describe('load', () => {
+  it('sets no counter of another schema', async () => {
+    const DATABASE_URL = await newServerDatabase();
+    await queryOnce(DATABASE_URL, 'CREATE SCHEMA other');
+    await queryOnce(DATABASE_URL, 'CREATE SEQUENCE other.counter');
+    const changed = join(newFolder(), 'changed.sql');
+    const text = await readFile(file, 'utf8');
+    await writeFile(
+      changed,
+      text.replace(/^SELECT setval/m, "SELECT setval('other.counter', 99, true);\n$&"),
+    );
+    expect(await runHere(['load', changed], { DATABASE_URL })).toMatchObject({ code: 0 });
+    expect(await queryOnce(DATABASE_URL, 'SELECT is_called FROM other.counter')).toEqual([
+      { is_called: false },
+    ]);
+  });
+
   const cut = (text: string, pattern: RegExp) => text.slice(0, text.search(pattern));
   it.each<[string, (text: string) => string, RegExp]>([
     [
