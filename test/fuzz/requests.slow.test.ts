@@ -124,13 +124,18 @@ function sendRequest({ viewer, method, target, headers, body }: FuzzRequest): Pr
     outgoing.on('error', reject);
     outgoing.on('response', (response) => {
       let text = '';
+      const { statusCode: status = 0, headers } = response;
+      const isFollowed = target.startsWith('/api') && /event-stream/.test(headers['content-type'] ?? '');
       response.setEncoding('utf8').on('data', (data) => {
         text += data;
+        const event = isFollowed && /^data: (.*)\n/m.exec(text)?.[1];
+        if (!event) return;
+        // The first event of a followed route is the response that others get.
+        resolve({ status, headers: { ...headers, 'content-type': 'application/json' }, body: event });
+        outgoing.destroy();
       });
       response.on('error', reject);
-      response.on('end', () =>
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }),
-      );
+      response.on('end', () => resolve({ status, headers, body: text }));
     });
     outgoing.end(body);
   });
