@@ -102,6 +102,8 @@ async function readHeader(dump: Lines, all: readonly Migration[], file: string):
   await dump.next();
   const line = (await dump.next()) ?? '';
   if (!line.startsWith(migrationsPrefix)) throw dump.broken('does not have its migrations');
+  // Otherwise the last migration would seem to be unknown.
+  if (line.endsWith('\r')) throw dump.broken('ends with a carriage return, which a dump has not');
   const texts = new Set(line.slice(migrationsPrefix.length).split(' '));
   const dumped = all.filter(({ name, sql }) => texts.delete(`${name}=${checksumOf(sql)}`));
   reject(file, findVersionProblem([...texts].map((text) => text.replace(/=.*/, ''))));

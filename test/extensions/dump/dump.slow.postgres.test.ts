@@ -251,6 +251,11 @@ describe('load', () => {
     ['another file', () => 'SELECT 1;\n', /line 2 does not have its migrations/],
     ['an empty file', () => '', /line 2 does not have its migrations/],
     [
+      'a file whose ends of lines were changed',
+      (text) => text.replaceAll('\n', '\r\n'),
+      /line 2 ends with a carriage return, which a dump has not/,
+    ],
+    [
       'a file with a wrong value',
       (text) => text.replace(/^1\t/m, 'x\t'),
       /^Nothing of .* was loaded: invalid input syntax for type integer: "x"/,
