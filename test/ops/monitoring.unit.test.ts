@@ -4,6 +4,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { metricsIn, pages } from '../docs/markdown.ts';
 import { variables } from '../support/settings.ts';
 
@@ -29,6 +30,29 @@ it('each alert fires when it should and not before', async ({ skip }) => {
   for (const [, alert] of readFileSync('ops/alerts.yaml', 'utf8').matchAll(/- alert: (\w+)/g))
     expect(tested).toMatch(new RegExp(`alertname: ${alert}\\n +exp_alerts:\\n`));
   await run('promtool', ['test', 'rules', 'ops/alerts.test.yaml']);
+});
+
+it('the scrape is valid, and its job is the one that the alerts name', async ({ skip }) => {
+  const { scrape_configs, rule_files } = parse(readFileSync('ops/prometheus.yaml', 'utf8'));
+  const jobs = new Set(readFileSync('ops/alerts.yaml', 'utf8').match(/(?<=job=")\w+/g));
+  expect([scrape_configs.map((each: { job_name: string }) => each.job_name), rule_files]).toEqual([
+    [...jobs],
+    ['alerts.yaml'],
+  ]);
+  skip(!isInstalled('promtool'), 'promtool is not installed');
+  await run('promtool', ['check', 'config', 'ops/prometheus.yaml']);
+});
+
+it('the collector takes traces where the documentation sends them', () => {
+  const { receivers, exporters, service } = parse(readFileSync('ops/otel-collector.yaml', 'utf8'));
+  const { host } = new URL(
+    /(?<=OTEL_EXPORTER_OTLP_ENDPOINT=)\S+/.exec(readFileSync('docs/operations.md', 'utf8'))?.[0] ?? '',
+  );
+  expect(receivers.otlp.protocols.http.endpoint).toBe(host);
+  expect(service.pipelines.traces).toMatchObject({
+    receivers: Object.keys(receivers),
+    exporters: Object.keys(exporters),
+  });
 });
 
 it('the unit of systemd names settings that exist, and leaves the service few rights', async ({ skip }) => {
