@@ -234,7 +234,7 @@ function complaintAbout(name: string, setting: Settings[string], value: string):
 export type Config = ValuesOf<typeof settings>;
 
 /** The address of a path for people and programs that have no page of the gateway before them: with PUBLIC_URL a URL. */
-export const addressOf = ({ PUBLIC_URL = '' }: Pick<Config, 'PUBLIC_URL'>, path: string): string =>
+export const publicAddressOf = ({ PUBLIC_URL = '' }: Pick<Config, 'PUBLIC_URL'>, path: string): string =>
   PUBLIC_URL + path;
 
 /** Whether the settings allow the console. Its operations are not in a PERSISTED_OPERATIONS_FILE, so "only" excludes it. */

@@ -1,6 +1,6 @@
 /** Serves the console: a page and its files, which the build bundles from the folder `console`. */
 
-import { addressOf } from '../config/config.ts';
+import { publicAddressOf } from '../config/config.ts';
 import { revalidated } from '../http/response.ts';
 import type { DemoTokenFor } from './demoToken.ts';
 import { hasGraphiql, hasReferences, homeFrom, type PageSettings } from './links.ts';
@@ -18,7 +18,7 @@ export async function createConsole(
   const html = (await bundledPage('console'))
     .replace('data-graphiql=""', `data-graphiql="${onOrOff(hasGraphiql(settings))}"`)
     .replace('data-references=""', `data-references="${onOrOff(hasReferences(settings))}"`);
-  const files = bundledFiles('console', '/console', addressOf(settings, '/console'));
+  const files = bundledFiles('console', '/console', publicAddressOf(settings, '/console'));
   return (exchange) => {
     const { request, path } = exchange;
     if (path.startsWith('/console/assets/')) return files(exchange);

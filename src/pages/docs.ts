@@ -9,7 +9,7 @@ import type {
   ResponseObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { addressOf } from '../config/config.ts';
+import { publicAddressOf } from '../config/config.ts';
 import { restPath } from '../http/exchange.ts';
 import { textResponse } from '../http/response.ts';
 import { describeRest } from '../rest/openapi.ts';
@@ -34,7 +34,12 @@ import {
 /** @param demoTokenFor gives the token that is filled in. */
 export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSettings): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
-  const document = describeRest({ routes, version: release, examples, url: addressOf(settings, restPath) });
+  const document = describeRest({
+    routes,
+    version: release,
+    examples,
+    url: publicAddressOf(settings, restPath),
+  });
   const file = staticFile('openapi.json', async () => JSON.stringify(document));
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
@@ -59,7 +64,7 @@ export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSetti
   return (exchange) => {
     if (exchange.path === '/openapi.json') return file(exchange);
     if (exchange.path !== '/docs')
-      return textResponse(404, `Not found. Try ${addressOf(settings, '/docs')}.`);
+      return textResponse(404, `Not found. Try ${publicAddressOf(settings, '/docs')}.`);
     return page(exchange);
   };
 }

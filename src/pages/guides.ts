@@ -1,7 +1,7 @@
 /** Serves the guides, which the build renders from `docs`, and the files that they load (`guides/vite.config.ts`). */
 
 import { readFile } from 'node:fs/promises';
-import { addressOf } from '../config/config.ts';
+import { publicAddressOf } from '../config/config.ts';
 import { root } from '../root.ts';
 import { headerFor, homeFrom, type PageSettings } from './links.ts';
 import { bundledFiles, ownFiles, type PageHandler, pageResponse, staticResponse } from './page.ts';
@@ -35,6 +35,6 @@ export async function createGuides(settings: PageSettings): Promise<PageHandler>
       return [path, staticResponse(async () => pageResponse(page, policy))];
     }),
   );
-  const files = bundledFiles('guides', '/guides', addressOf(settings, '/guides'));
+  const files = bundledFiles('guides', '/guides', publicAddressOf(settings, '/guides'));
   return (exchange) => (handlers.get(exchange.path) ?? files)(exchange);
 }

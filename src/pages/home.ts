@@ -1,6 +1,6 @@
 /** The first page: what runs here, links to everything, and the first requests to try. */
 
-import { addressOf, program } from '../config/config.ts';
+import { program, publicAddressOf } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
@@ -66,7 +66,7 @@ export function homePage(
     versions,
     summary,
     '',
-    ...links.map(({ path, what }) => `  ${addressOf(config, path.padEnd(16))} ${what}`),
+    ...links.map(({ path, what }) => `  ${publicAddressOf(config, path.padEnd(16))} ${what}`),
     '',
     ...tokens.flatMap(([says, command]) => [says, `  ${command}`, '']),
     ...commands.map(([, command]) => command),

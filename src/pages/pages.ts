@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { addressOf, type Config, hasConsole } from '../config/config.ts';
+import { type Config, hasConsole, publicAddressOf } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { RunInTurn } from '../database/turns.ts';
@@ -43,7 +43,7 @@ export function createPages(
   watch: RunInTurn,
 ): PageHandler {
   const { config, missingPages = {} } = options;
-  const graphql = addressOf(config, '/graphql');
+  const graphql = publicAddressOf(config, '/graphql');
   const findVacancy = createVacancy(options, watch);
   const pages = new Map<string, PageHandler>()
     .set('/', async (exchange) => {
@@ -111,9 +111,9 @@ function nothingAt(path: string, config: PageSettings, hints: Readonly<Record<st
   const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
   const isNearRest = /^\/+(api|v\d+|dtt|lkbx|ossm|users)(\/|$)/i.test(path);
   const hint = isNearGraphql
-    ? `GraphQL is at ${addressOf(config, '/graphql')}, without a slash behind it. `
+    ? `GraphQL is at ${publicAddressOf(config, '/graphql')}, without a slash behind it. `
     : isNearRest
-      ? `The REST interface is below ${addressOf(config, restPath)}, as in ${addressOf(config, restPath)}/dtt. `
+      ? `The REST interface is below ${publicAddressOf(config, restPath)}, as in ${publicAddressOf(config, restPath)}/dtt. `
       : '';
   return `Not found. ${hint}The home page lists all pages.`;
 }

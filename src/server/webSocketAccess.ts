@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { requestSpans } from '../channels.ts';
-import { addressOf, type Config } from '../config/config.ts';
+import { type Config, publicAddressOf } from '../config/config.ts';
 import type { PipelineAccess } from '../graphql/transports/webSockets.ts';
 import { responseOn } from '../http/connections.ts';
 import { errorResponse, failureResponse } from '../http/errorResponse.ts';
@@ -124,7 +124,7 @@ function findUpgradeError({ request, endpoint }: Exchange, config: Config): Http
   const ambiguity = ambiguityOf(request);
   if (ambiguity !== undefined) return fail(ambiguity);
   if (endpoint !== 'graphql')
-    return required(`WebSockets are opened at ${addressOf(config, '/graphql')}, and nowhere else`);
+    return required(`WebSockets are opened at ${publicAddressOf(config, '/graphql')}, and nowhere else`);
   if (headers.upgrade?.trim().toLowerCase() !== 'websocket')
     return required('Upgrade must name websocket, and no other protocol beside it');
   if (headers['sec-websocket-version'] !== '13')
