@@ -73,7 +73,8 @@ export async function migrate(
   }
 }
 
-function reject(what: string, problem: Diagnosis | undefined): void {
+/** @throws {SetupError} if there is a problem. @param what names the database or the file that has it. */
+export function reject(what: string, problem: Diagnosis | undefined): void {
   if (problem) throw new SetupError(`${what} cannot be used: ${problem.says}. ${problem.advice}`);
 }
 

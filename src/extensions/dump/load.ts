@@ -24,8 +24,9 @@ import {
   type Migration,
   readMigrations,
   readProgress,
+  reject,
 } from '../../database/migrate.ts';
-import { type Diagnosis, errorText, SetupError } from '../../errors.ts';
+import { errorText, SetupError } from '../../errors.ts';
 import {
   copyEnd,
   copyPattern,
@@ -108,10 +109,6 @@ async function readHeader(dump: Lines, all: readonly Migration[], file: string):
   const dumped = all.filter(({ name, sql }) => texts.delete(`${name}=${checksumOf(sql)}`));
   reject(file, findVersionProblem([...texts].map((text) => text.replace(/=.*/, ''))));
   return dumped;
-}
-
-function reject(what: string, problem: Diagnosis | undefined): void {
-  if (problem) throw new SetupError(`${what} cannot be used: ${problem.says}. ${problem.advice}`);
 }
 
 /** Brings the database to the migrations of the dump. @throws {SetupError} when it has data, or other tables. */
