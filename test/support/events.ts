@@ -67,16 +67,21 @@ export async function subscribe(
 }
 
 /** The events of a stream (HTML, section 9.2.6), without comments such as pings. */
-async function* eventsOf({ body }: Response): AsyncGenerator<{ type: string; data: string }> {
+async function* eventsOf(response: Response): AsyncGenerator<{ type: string; data: string }> {
+  for await (const block of blocksIn(response)) {
+    const type = /^event: (.*)$/m.exec(block)?.[1];
+    if (type !== undefined) yield { type, data: /^data:(.*)$/m.exec(block)?.[1] ?? '' };
+  }
+}
+
+/** The events and comments of a stream, each as soon as it is complete. */
+export async function* blocksIn({ body }: Response): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let text = '';
   for await (const piece of body ?? []) {
     text += decoder.decode(piece, { stream: true });
     const blocks = text.split('\n\n');
     text = blocks.pop() ?? '';
-    for (const block of blocks) {
-      const type = /^event: (.*)$/m.exec(block)?.[1];
-      if (type !== undefined) yield { type, data: /^data:(.*)$/m.exec(block)?.[1] ?? '' };
-    }
+    yield* blocks;
   }
 }

@@ -1,5 +1,6 @@
 /** A client that follows a route of the REST API. */
 
+import { blocksIn } from './events.ts';
 import type { TestGateway } from './gateway.ts';
 
 export interface RouteEvent {
@@ -52,17 +53,10 @@ export async function followRoute(
 }
 
 /** The events of a stream, without comments such as heartbeats. */
-async function* eventsOf({ body }: Response): AsyncGenerator<RouteEvent> {
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const piece of body ?? []) {
-    text += decoder.decode(piece, { stream: true });
-    const blocks = text.split('\n\n');
-    text = blocks.pop() ?? '';
-    for (const block of blocks) {
-      const [, id, data] = /^id: (.*)\ndata: (.*)$/.exec(block) ?? [];
-      if (id !== undefined && data !== undefined) yield { id, data };
-      else if (block !== ':') throw new Error(`this is no event: ${block}`);
-    }
+async function* eventsOf(response: Response): AsyncGenerator<RouteEvent> {
+  for await (const block of blocksIn(response)) {
+    const [, id, data] = /^id: (.*)\ndata: (.*)$/.exec(block) ?? [];
+    if (id !== undefined && data !== undefined) yield { id, data };
+    else if (block !== ':') throw new Error(`this is no event: ${block}`);
   }
 }
