@@ -68,7 +68,7 @@ function check(names: readonly string[], isWhole: boolean): boolean {
   const folder = copyProject();
   try {
     for (const name of names) remove(folder, name);
-    if (!run(folder, 'npx', 'tsc', '--incremental', 'false')) return false;
+    if (!run(folder, 'npm', 'run', '--silent', 'types', '--', '--incremental', 'false')) return false;
     if (!isWhole) return true;
     const start =
       "DATA_DIR=data PORT=0 timeout 20 node bin/dovetail.js serve > started; grep 'Dovetail is running' started";
