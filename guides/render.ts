@@ -66,10 +66,13 @@ const markdown = new MarkdownIt({
     return hljs.getLanguage(language) ? hljs.highlight(code, { language }).value : '';
   },
 });
-// What may be wider than the page scrolls by itself, by the keyboard too.
+// As the code of the references (`src/pages/code.ts`). What may be wider than the page scrolls by itself, by the keyboard too.
 const { fence } = markdown.renderer.rules;
-markdown.renderer.rules.fence = (...given) =>
-  `<div class="code">${fence?.(...given).replace('<pre>', '<pre tabindex="0">')}</div>\n`;
+markdown.renderer.rules.fence = (...given) => {
+  const [tokens, index] = given;
+  const pre = fence?.(...given).replace('<pre>', '<pre tabindex="0">');
+  return `<div class="code"><div class="bar"><span>${tokens[index]?.info}</span><button type="button" class="copy">Copy</button></div>${pre}</div>\n`;
+};
 markdown.renderer.rules.table_open = () => '<div class="wide" tabindex="0"><table>\n';
 markdown.renderer.rules.table_close = () => '</table></div>\n';
 

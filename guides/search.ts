@@ -1,8 +1,8 @@
-/** The search of the guides, and a button to copy each example. */
+/** The search of the guides. */
 
 import { type Found, openIndex } from './find.ts';
 
-/** An element of the page (`src/pages/guide.html`). */
+/** An element of the page (`src/pages/reading.html` and `guide.html`). */
 function part<Part extends Element>(selector: string, kind: new () => Part): Part {
   const found = document.querySelector(selector);
   if (found instanceof kind) return found;
@@ -13,9 +13,9 @@ const input = part('search input', HTMLInputElement);
 const status = part('search [role=status]', HTMLElement);
 const results = part('#results', HTMLElement);
 const list = part('#results ol', HTMLElement);
-const article = part('article', HTMLElement);
+const guide = part('.guide', HTMLElement);
 /** The address of the guides, which may be below a prefix. */
-const { index = '', guides = '' } = input.dataset;
+const { index = '', guides = '' } = results.dataset;
 
 let opening: Promise<(question: string) => Found[]> | undefined;
 /** The index is fetched when the search gets the focus, and again if that failed. */
@@ -42,8 +42,8 @@ function resultOf({ path, page, title, excerpt }: Found): Node {
 
 async function show(): Promise<void> {
   const question = input.value.trim();
-  article.hidden = question !== '';
-  results.hidden = !article.hidden;
+  guide.hidden = question !== '';
+  results.hidden = !guide.hidden;
   const find = await open().catch(() => undefined);
   if (question !== input.value.trim()) return;
   const found = find?.(question).slice(0, 20) ?? [];
@@ -57,7 +57,6 @@ function saysOf(count: number | undefined, question: string): string {
   return count === 1 ? '1 result' : `${count} results`;
 }
 
-input.disabled = false;
 input.addEventListener('focus', open);
 input.addEventListener('input', show);
 // A result that is on this page closes the search.
@@ -70,10 +69,8 @@ addEventListener('keydown', (event) => {
   const { activeElement: focused } = document;
   const current = focused instanceof HTMLAnchorElement ? links.indexOf(focused) : -1;
   const isInSearch = current >= 0 || focused === input;
-  const isTyping = focused instanceof HTMLInputElement;
-  if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey) input.focus();
-  else if (!isInSearch) return;
-  else if (event.key === 'ArrowDown') links[Math.min(current + 1, links.length - 1)]?.focus();
+  if (!isInSearch) return;
+  if (event.key === 'ArrowDown') links[Math.min(current + 1, links.length - 1)]?.focus();
   else if (event.key === 'ArrowUp') (links[current - 1] ?? input).focus();
   else if (event.key === 'Enter' && current < 0) links[0]?.click();
   else if (event.key === 'Escape') {
@@ -83,15 +80,3 @@ addEventListener('keydown', (event) => {
   } else return;
   event.preventDefault();
 });
-
-for (const code of navigator.clipboard ? document.querySelectorAll('.code') : []) {
-  const button = make('button', 'Copy');
-  button.addEventListener('click', async () => {
-    await navigator.clipboard.writeText(code.querySelector('code')?.textContent ?? '');
-    button.textContent = 'Copied';
-    setTimeout(() => {
-      button.textContent = 'Copy';
-    }, 2000);
-  });
-  code.append(button);
-}

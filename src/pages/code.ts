@@ -1,4 +1,4 @@
-/** Code in pages: highlighted, with a button that copies it. `reading.css` has the colours, and the script of the page the copying. */
+/** Code in pages: highlighted, with a button that copies it. `reading.css` has the colours, and `copy.js` the copying. */
 
 import hljs from 'highlight.js/lib/core';
 import bash from 'highlight.js/lib/languages/bash';

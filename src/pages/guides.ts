@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { publicAddressOf } from '../config/config.ts';
 import { root } from '../root.ts';
 import { headerFor, homeFrom, type PageSettings } from './links.ts';
-import { bundledFiles, ownFiles, type PageHandler, pageResponse, staticResponse } from './page.ts';
+import { bundledFiles, type PageHandler, pageResponse, staticResponse } from './page.ts';
 import { escapeHtml, readTemplate } from './template.ts';
 
 interface Guides {
@@ -18,8 +18,9 @@ export async function createGuides(settings: PageSettings): Promise<PageHandler>
   const { pages, script, index }: Guides = JSON.parse(
     await readFile(new URL('dist/guides/guides.json', root), 'utf8'),
   );
-  const template = readTemplate('guide.html');
-  const policy = { ...template.policy, ...ownFiles, 'style-src': template.policy['style-src'] ?? '' };
+  const template = readTemplate('reading.html', 'guide.html');
+  const scripts = `'self' ${template.policy['script-src']}`;
+  const policy = { ...template.policy, 'script-src': scripts, 'img-src': "'self' data:" };
   const handlers = new Map(
     pages.map(({ path, title, description, ...parts }) => {
       const guides = `${homeFrom(path)}guides`;

@@ -91,4 +91,4 @@ function requestsTo(address: string, token: string): [says: string, command: str
 const template = readTemplate('home.html');
 
 const copyable = (says: string, code: string) =>
-  `<div class="copied"><p>${says}</p><button type="button" hidden>Copy</button><pre tabindex="0"><code>${code}</code></pre></div>`;
+  `<div class="code"><p>${says}</p><button type="button" class="copy">Copy</button><pre tabindex="0"><code>${code}</code></pre></div>`;

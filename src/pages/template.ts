@@ -1,6 +1,6 @@
 /**
- * Pages from HTML files with parts in double braces, such as `{{token}}`. All have the look of `look.css`, and those to read that of
- * `reading.css`. The references of both APIs are pages with sections of entries, their contents and a search.
+ * Pages from HTML files with parts in double braces, such as `{{token}}`. All have the look of `look.css`. Those to read, the guides
+ * and the references, stand in `reading.html`, with contents and a search. A reference has sections of entries.
  */
 
 import { hash } from 'node:crypto';
@@ -21,12 +21,16 @@ export interface Template {
   readonly policy: Policy;
 }
 
-/** Reads an HTML file. Its style and its script must have no parts. */
-export function readTemplate(name: string): Template {
-  const look = read('look.css').replace('url(icon.svg)', `url('data:image/svg+xml,${icon}')`);
-  const html = read(name)
-    .replace('/* The look of all pages comes here. */', look)
-    .replace('/* The layout of pages to read comes here. */', read('reading.css'))
+/**
+ * Reads an HTML file. The files that its comments name take their place: styles and scripts that several pages share.
+ * Its style and its script must have no parts.
+ * @param main the file that takes the place of the part `main`.
+ */
+export function readTemplate(name: string, main?: string): Template {
+  const page = main ? read(name).replace('{{main}}', () => read(main)) : read(name);
+  const html = page
+    .replace(/\/\* (\S+) comes here\. \*\//g, (_, file) => read(file))
+    .replace('url(icon.svg)', `url('data:image/svg+xml,${icon}')`)
     .replace('{{icon}}', icon);
   const digestsOf = (elements: RegExp) =>
     Array.from(
@@ -64,7 +68,7 @@ export const prose = (text?: string | null): string =>
     .join('\n')
     .replace(/<li>.*<\/li>/s, '<ul>$&</ul>');
 
-const reference = readTemplate('reference.html');
+const reference = readTemplate('reading.html', 'reference.html');
 
 /** A route, an operation or a type in a reference. */
 export interface Entry {
@@ -107,7 +111,11 @@ export function referencePage({ sections, ...parts }: Reference): HttpResponse {
     ({ title, says, entries }) =>
       `<section>\n<h2>${escapeHtml(title)}</h2>\n${prose(says)}\n${entries.map(htmlOf).join('\n')}\n</section>`,
   );
-  const html = reference.fill({ ...parts, contents: contents.join('\n'), content: content.join('\n') });
+  const html = reference.fill({
+    ...parts,
+    contents: `<ul>${contents.join('\n')}</ul>`,
+    content: content.join('\n'),
+  });
   return pageResponse(html, reference.policy);
 }
 

@@ -196,7 +196,7 @@ it('shows the demo account live, runs a query, and copies the token, also on a s
     .click();
   await page.getByRole('button', { name: 'Copied' }).waitFor();
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(gateway.token);
-  const isCutOff = await page.$$eval('.copied > pre', (all) =>
+  const isCutOff = await page.$$eval('.code > pre', (all) =>
     all.some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth),
   );
   expect(isCutOff).toBe(false);

@@ -24,7 +24,7 @@ it('the page needs no token, has that of the demo account, and loads nothing fro
     'content-encoding': 'gzip',
     vary: 'Accept-Encoding, Host',
     'content-security-policy': expect.stringMatching(
-      /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; style-src 'sha256-\S+'; script-src 'sha256-\S+' 'sha256-\S+' 'sha256-\S+'; img-src data:; connect-src 'self'$/,
+      /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; style-src 'sha256-\S+'; script-src 'sha256-\S+' 'sha256-\S+' 'sha256-\S+' 'sha256-\S+'; img-src data:; connect-src 'self'$/,
     ),
     'cache-control': 'private, no-cache',
     'cross-origin-opener-policy': 'same-origin',

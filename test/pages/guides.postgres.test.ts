@@ -23,7 +23,7 @@ it('every guide is a page that loads its own files alone, and is revalidated', a
     const again = await fetch(response.url, { headers: { 'If-None-Match': etag } });
     expect([again.status, etag.length > 5]).toEqual([304, true]);
     expect(response.headers.get('Content-Security-Policy')).toMatch(
-      /^default-src 'none'; .*style-src 'sha256-\S+'; script-src 'self' 'sha256-\S+'; img-src 'self' data:; connect-src 'self'$/,
+      /^default-src 'none'; .*style-src 'sha256-\S+'; script-src 'self' 'sha256-\S+' 'sha256-\S+'; img-src 'self' data:; connect-src 'self'$/,
     );
   }
 });
