@@ -31,14 +31,22 @@ import {
   tokenInput,
 } from './template.ts';
 
-/** @param demoTokenFor gives the token that is filled in. */
-export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSettings): Promise<PageHandler> {
+/**
+ * @param demoTokenFor gives the token that is filled in.
+ * @param errors messages in front of another service, by status.
+ */
+export async function createDocs(
+  demoTokenFor: DemoTokenFor,
+  settings: PageSettings,
+  errors?: Readonly<Record<number, readonly string[]>>,
+): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
   const document = describeRest({
     routes,
     version: release,
     examples,
     url: publicAddressOf(settings, restPath),
+    errors,
   });
   const file = staticFile('openapi.json', async () => JSON.stringify(document));
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>

@@ -15,6 +15,8 @@ const versions = `Dovetail ${release}, with version ${interfaceVersion} of the R
 export interface AccountsElsewhere {
   /** A sentence before the command that creates a token. */
   readonly use: string;
+  /** Messages of the REST API about the service that has the accounts, by status. */
+  readonly restErrors: Readonly<Record<number, readonly string[]>>;
 }
 
 /** The request headers that the response depends on. */

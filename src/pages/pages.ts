@@ -70,7 +70,9 @@ export function createPages(
   const explorer = onDemand(async () => bundledFiles('explorer', '/graphiql', graphql));
   if (config.GRAPHIQL === 'on') pages.set('/graphiql', explorer);
   if (config.INTROSPECTION === 'on') {
-    const docs = onDemand(async () => (await import('./docs.ts')).createDocs(demoTokenFor, config));
+    const docs = onDemand(async () =>
+      (await import('./docs.ts')).createDocs(demoTokenFor, config, options.accounts?.restErrors),
+    );
     const reference = onDemand(async () =>
       (await import('./schemaPage.ts')).createSchemaPage(demoTokenFor, config),
     );

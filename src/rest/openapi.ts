@@ -54,6 +54,8 @@ interface OpenApiOptions {
   readonly examples: Readonly<Record<string, unknown>>;
   /** Where the routes are. */
   readonly url?: string;
+  /** Messages in front of another service, by status. */
+  readonly errors?: Readonly<Record<number, readonly string[]>> | undefined;
 }
 
 /** The tags of the document, by the type of a route's records. The tag of any other type is its name. */
@@ -82,7 +84,13 @@ as it comes, which may lack some properties.`;
 const tokenDescription = `An API token of your account. \`${program()} token create --user NAME --name laptop\` makes one.`;
 
 /** Describes the routes. */
-export function describeRest({ routes, version, examples, url = restPath }: OpenApiOptions): OpenAPIObject {
+export function describeRest({
+  routes,
+  version,
+  examples,
+  url = restPath,
+  errors = {},
+}: OpenApiOptions): OpenAPIObject {
   const schemas: Record<string, SchemaObject> = {
     // Not `Error`, which is a name of its own in most languages.
     ErrorResponse: objectOf({
@@ -125,7 +133,10 @@ export function describeRest({ routes, version, examples, url = restPath }: Open
       parameters,
       headers,
       responses: Object.fromEntries(
-        Object.entries(sharedFailures).map(([status, response]) => [nameOfStatus(Number(status)), response]),
+        Object.entries(sharedFailures).map(([key, [own, ...names]]) => {
+          const status = Number(key);
+          return [nameOfStatus(status), failure(status, [...own, ...(errors[status] ?? [])], ...names)];
+        }),
       ),
       schemas,
     },
@@ -364,21 +375,20 @@ const headers: Record<string, HeaderObject> = {
   },
 };
 
-/** Errors that are the same on every route that can fail with them. */
-const sharedFailures: Readonly<Record<string, ResponseObject>> = {
-  401: failure(401, [messages.unauthorized], 'WWW-Authenticate'),
-  403: failure(403, [forbiddenUser('2')]),
-  405: failure(405, [messages.methodNotAllowed], 'Allow'),
-  408: failure(408, [messages.tooSlow]),
-  413: failure(413, [messages.bodyTooLarge]),
-  415: failure(415, [messages.bodyEncoded], 'Accept-Encoding'),
-  429: failure(429, [messages.tooManyRequests], 'Retry-After'),
-  431: failure(431, [messages.headersTooLarge]),
-  500: failure(500, [messages.internal]),
-  // An extension has the messages of these two.
-  502: failure(502, []),
-  503: failure(503, [messages.databaseAway, messages.primaryBehind, messages.tooBusy], 'Retry-After'),
-  504: failure(504, []),
+/** The messages, and the names of further headers, of the errors that are the same on every route that can fail with them. */
+const sharedFailures: Readonly<Record<string, readonly [messages: readonly string[], ...names: string[]]>> = {
+  401: [[messages.unauthorized], 'WWW-Authenticate'],
+  403: [[forbiddenUser('2')]],
+  405: [[messages.methodNotAllowed], 'Allow'],
+  408: [[messages.tooSlow]],
+  413: [[messages.bodyTooLarge]],
+  415: [[messages.bodyEncoded], 'Accept-Encoding'],
+  429: [[messages.tooManyRequests], 'Retry-After'],
+  431: [[messages.headersTooLarge]],
+  500: [[messages.internal]],
+  502: [[]],
+  503: [[messages.databaseAway, messages.primaryBehind, messages.tooBusy], 'Retry-After'],
+  504: [[]],
 };
 
 function nameOfStatus(status: number): string {

@@ -84,7 +84,8 @@ describe('without a demo token', () => {
     { database }: Pick<TestGateway, 'database'> = gateway,
   ): Promise<string[]> {
     const feed = { listening: true };
-    const options = { config: readConfig(env), database, feed, accounts };
+    const elsewhere = accounts && { ...accounts, restErrors: {} };
+    const options = { config: readConfig(env), database, feed, accounts: elsewhere };
     const pages = createPages(
       options,
       () => undefined,
