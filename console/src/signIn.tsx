@@ -68,7 +68,7 @@ export function SignIn({ rejection, onToken }: SignInProps) {
           {demo !== undefined && <Demo onClick={() => onToken(demo)} />}
         </form>
         <p class="hint">
-          No token yet? <a href={home}>The first page</a> says how to get one.
+          No token yet? <a href={home}>The home page</a> says how to get one.
         </p>
       </main>
     </>

@@ -87,7 +87,7 @@ export function createWatchViewer({ feed, viewers, maxAge, retryDelay = 2_000 }:
     return {
       /** The viewer as the token was last found: it may have been narrowed, or its secret replaced. */
       viewerNow: () => token.viewer,
-      /** Whether the token is known to be valid: no result may be delivered otherwise. `changed` is called once it is again. */
+      /** Whether the token is known to be valid: no result may be delivered otherwise. `changed` is called as soon as it is valid again. */
       get isTrusted() {
         return token.isTrusted && !hasExpired(token.viewer);
       },

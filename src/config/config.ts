@@ -1,7 +1,7 @@
 /**
  * The settings: every environment variable that the core reads, with its check and its documentation, and how they are read together
- * with those of extensions. Promises that a wrong value stops a start with a line about the accepted values, and that no message shows a secret. May be replaced by any other source of a
- * `Config`, such as a file.
+ * with those of extensions. Promises that a wrong value stops a start with a line about the accepted values, and that no message
+ * shows a secret. To replace it: read a `Config` from any other source, such as a file.
  */
 
 import { isIP } from 'node:net';

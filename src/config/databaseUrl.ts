@@ -46,7 +46,7 @@ export function complaintAboutUrl(url: string): string | undefined {
   for (const name of given.keys()) {
     const meant = tlsParameters.find((each) => isSimilar(name, each));
     if (meant !== undefined && !tlsParameters.includes(name))
-      return `${name} is no parameter, and has no effect: is ${meant} meant?`;
+      return `Unknown parameter ${name}. Did you mean ${meant}?`;
   }
   // `pg` would treat an unknown mode as `verify-full`.
   const mode = lastOf('sslmode');

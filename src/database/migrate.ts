@@ -1,6 +1,6 @@
 /**
  * Brings a database to the schema of `prisma/migrations`: applies all pending migrations or none, and records them in Prisma's
- * own ledger. Processes that start at the same moment take turns. May be replaced by `prisma migrate deploy`, which uses the same
+ * own ledger. Processes that start at the same moment take turns. To replace it: run `prisma migrate deploy`, which uses the same
  * ledger, but loads Prisma's schema engine.
  */
 

@@ -3,7 +3,7 @@
  *
  * At most as many statements run at once as there are connections. The others wait, and users take turns: a user who sends a
  * thousand requests mostly waits for their own statements. A request may begin unless too many wait already. Once it has begun, it
- * is never rejected, and each of its statements gets its turn. A statement with a turn has a connection at once. May be replaced by
+ * is never rejected, and each of its statements gets its turn. A statement with a turn has a connection at once. To replace it: use
  * the queue of the connection pool, which has neither users nor a bound.
  */
 

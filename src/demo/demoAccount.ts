@@ -1,7 +1,7 @@
 /**
  * The main file of this folder: the demo account, which has data for every query. No other account is ever changed. A new embedded
  * database starts with it, and with `DEMO_ACCOUNT=public` one of a server; `dovetail demo` loads it into any other. It is written by SQL: a
- * first start would take a quarter of a second longer with Prisma's client. May be replaced by a file with SQL that sets its times.
+ * first start would take a quarter of a second longer with Prisma's client. To replace it: run a file with SQL that sets its times.
  */
 
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';

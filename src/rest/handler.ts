@@ -3,7 +3,7 @@
  * the envelope.
  *
  * Promises the responses that openapi.json describes; every test with a gateway checks that. It has no data and no access rules of
- * its own. May be replaced by any server that sends the operations of `operations.graphql` to `/graphql`.
+ * its own. To replace it: run any server that sends the operations of `operations.graphql` to `/graphql`.
  */
 
 import { isUtf8 } from 'node:buffer';

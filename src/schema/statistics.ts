@@ -275,7 +275,7 @@ builder.scalarType('LocalDate', {
 
 const StatsPeriod = builder.objectRef<StatsPeriod>('StatsPeriod').implement({
   description:
-    'A day, a week or a month by the clocks of a time zone. It is as long as its clocks make it: a day may have 23 or 25 hours.',
+    'A day, a week or a month by the clocks of a time zone. Its length follows clock changes: a day may have 23 or 25 hours.',
   fields: (t) => ({
     date: t.expose('date', {
       type: 'LocalDate',

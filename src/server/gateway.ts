@@ -149,7 +149,7 @@ const reportFeed =
   (logger: Logger): FeedReport =>
   (why) =>
     why === undefined
-      ? logger.info('changes are heard of again')
+      ? logger.info('change feed up; caching on')
       : logger.warn({ why }, 'change feed down; caching off');
 
 const logMigrations = (logger: Logger): MigrationListener => ({

@@ -1,7 +1,7 @@
 /**
  * The log: lines of JSON on standard error, or readable lines if that is a terminal. There is one for each request, and at the level
  * `debug` one for each statement. Lines contain no personal data and no text of clients, and errors are stripped of values that may be
- * personal. May be replaced by any logger with pino's interface.
+ * personal. To replace it: use any logger with pino's interface.
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';

@@ -95,7 +95,13 @@ export const LockTemplateFacts = ({ template }: { template: Template }) => (
   />
 );
 
-function breaksOf({ isBreakEnabled, breakRegularitySeconds }: Template): string {
+const regularities = new Map([
+  [60 * 60, 'Hourly'],
+  [24 * 60 * 60, 'Daily'],
+  [7 * 24 * 60 * 60, 'Weekly'],
+]);
+
+function breaksOf({ isBreakEnabled, breakRegularitySeconds: seconds }: Template): string {
   if (!isBreakEnabled) return 'None';
-  return breakRegularitySeconds == null ? 'Yes' : `Every ${duration(breakRegularitySeconds)}`;
+  return seconds == null ? 'Yes' : (regularities.get(seconds) ?? `Every ${duration(seconds)}`);
 }

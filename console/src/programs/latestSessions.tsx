@@ -40,7 +40,7 @@ export function LatestSessions({ list: { nodes, totalCount }, databaseId }: Late
       </table>
       {totalCount > nodes.length && (
         <p>
-          <a href={`${base}/history?program=${databaseId}`}>All {numberText(totalCount)} sessions with it</a>
+          <a href={`${base}/history?program=${databaseId}`}>View all {numberText(totalCount)} sessions</a>
         </p>
       )}
     </>

@@ -5,7 +5,7 @@
  * failed engine is not used again. The gateway and its commands connect through a Unix socket in the folder and take turns
  * (`server.ts`). All other clients are rejected, since PGlite has only one session.
  *
- * May be replaced by a PostgreSQL server: set DATABASE_URL. Only this folder and `database.ts` know the difference.
+ * To replace it: set DATABASE_URL to a PostgreSQL server. Only this folder and `database.ts` know the difference.
  */
 
 import { randomUUID } from 'node:crypto';

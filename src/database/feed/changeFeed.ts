@@ -1,7 +1,7 @@
 /**
  * The change feed: reports whose data has changed, by any program. The triggers in the migrations announce changes; `notify.ts`
- * receives the announcements by NOTIFY, `log.ts` by messages in the write-ahead log. May be replaced by a feed that never listens:
- * then nothing is cached.
+ * receives the announcements by NOTIFY, `log.ts` by messages in the write-ahead log. To replace it: use a feed that never
+ * listens. Then nothing is cached.
  *
  * Promises that a feed counts as listening only while its own heartbeats arrive. LISTEN alone is no proof: a pooler may accept
  * it and deliver nothing. So the gateway sends itself a heartbeat, at the start and every few seconds.
@@ -42,7 +42,7 @@ export interface ChangeFeed {
   readonly catchUp?: () => Promise<boolean>;
   /** How often announcements have begun to arrive again after a loss. */
   readonly reconnects: number;
-  /** Calls the listener for every change, once it can be read, until the returned function is called. */
+  /** Calls the listener for every change, as soon as it can be read, until the returned function is called. */
   subscribe(listener: ChangeListener): () => void;
   close(): Promise<void>;
 }

@@ -124,7 +124,7 @@ export function listenToServer(
 }
 
 /**
- * Reads announcements in the log of a server. Once it has resolved, it misses none about a change that snapshots do not show yet.
+ * Reads announcements in the log of a server. As soon as it has resolved, it misses none about a change that snapshots do not show yet.
  * @param ask runs a statement on the server.
  * @param lost aborted by the part that notices that the log is no longer read.
  */

@@ -1,6 +1,6 @@
 /**
  * `dovetail dump` and `dovetail load`: all data of a database as a file of SQL, and such a file into an empty database, each embedded or
- * on a server. May be replaced by `pg_dump` and `pg_restore`, between servers.
+ * on a server. To replace it between servers: run `pg_dump` and `pg_restore`.
  */
 
 import { Command } from 'commander';

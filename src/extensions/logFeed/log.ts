@@ -35,7 +35,7 @@ class TemporarySlotPlugin extends PgoutputPlugin {
 }
 
 /**
- * Starts to read messages. Once it has resolved, it misses no message about a change that snapshots do not show yet.
+ * Starts to read messages. As soon as it has resolved, it misses no message about a change that snapshots do not show yet.
  *
  * A slot delivers only what commits after it was created. Changes that are in the log already, but that snapshots do not
  * show yet, would be missed: so this waits for all transactions that have begun to write.
@@ -109,8 +109,8 @@ export function isOver(transaction: string, snapshot: string): boolean {
 }
 
 /**
- * Makes a function that passes each announcement on once its change is visible. A message may be read from the log before that: the
- * commit is in the log first, and may wait there for a synchronous standby. Equal announcements of a transaction are passed on once,
+ * Makes a function that passes each announcement on as soon as its change is visible. A message may be read from the log before that: the
+ * commit is in the log first, and may wait there for a synchronous standby. Equal announcements of a transaction are passed on only once,
  * and a heartbeat after all that was visible before it.
  */
 function createVisibility(

@@ -2,7 +2,7 @@
  * The main file of this folder. It offers tools to language models by the Model Context Protocol (Streamable HTTP, without
  * sessions). A tool call makes a request of the REST or GraphQL API. The module is loaded only where `MCP` is set.
  *
- * A tool can do nothing that its request could not, and counts as that request. May be replaced by a server of the SDK beside the
+ * A tool can do nothing that its request could not, and counts as that request. To replace it: run a server of the SDK beside the
  * gateway, which sends these requests itself.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Reads from standbys. One rule: a viewer reads from a standby that has replayed every change of the viewer's data that this
  * gateway knows, or else from the primary. Promises that no viewer sees older data than before, and that a silent or lost
- * standby delays no read for long. May be replaced by reading everything from the primary.
+ * standby delays no read for long. To replace it: read everything from the primary.
  *
  * Why the response cache may store a response of a standby: it stores the response under the version of the viewer's data at which
  * the computation began. A change first raises that version and the position that a standby needs; only then do other parts hear

@@ -1,7 +1,7 @@
 /**
  * Traces for OpenTelemetry, with spans for each request, its operations and its statements. Loaded only if
- * traces are sent. Spans contain no text of clients: no targets, no variables and no values of statements. May
- * be replaced by anything that subscribes to the same channels.
+ * traces are sent. Spans contain no text of clients: no targets, no variables and no values of statements.
+ * To replace it: subscribe to the same channels.
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks';

@@ -76,8 +76,8 @@ export async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean
 const idAtEnd = /\(.d \d+\)$/iu;
 
 /**
- * Takes the name of an account from another one that has it here, since that one was renamed upstream after it was read: its id
- * follows the name until its new name is read. A name that differs only by case is not taken: both may be in use upstream.
+ * If an account that was renamed upstream still has this name here, appends its id until it is read again. A name that differs only by
+ * case is left: both may be in use upstream.
  * @returns the account as it is to be stored. Its own id follows a name that differs only by case, or that could be another's with its id.
  */
 async function takeName(client: pg.PoolClient, user: Row): Promise<Row> {

@@ -5,7 +5,7 @@
  * the response to a write is sent, all gateways drop the stored responses of the account. Before a read gets a stored response, this
  * gateway has received every announcement that was made before the read.
  *
- * May be replaced by any reverse proxy that can forget the responses of one account.
+ * To replace it: use any reverse proxy that can forget the responses of one account.
  */
 
 import { once } from 'node:events';
