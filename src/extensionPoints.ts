@@ -4,6 +4,8 @@
  * moment costs a look at an undefined property.
  */
 
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Command } from 'commander';
 import type { GraphQLSchema } from 'graphql';
 import type pg from 'pg';
@@ -18,10 +20,11 @@ import type { ReadLog } from './database/feed/notify.ts';
 import type { Sql } from './database/reader/sql.ts';
 import type { Session } from './database/session.ts';
 import type { RunInTurn, Turns } from './database/turns.ts';
-import type { Diagnosis } from './errors.ts';
+import type { Diagnosis, TokenProblem } from './errors.ts';
 import type { PersistedFile } from './graphql/persistedFile.ts';
+import type { Cors } from './http/cors.ts';
 import type { HttpError } from './http/errorResponse.ts';
-import type { Exchange, Outcome, OwnEndpoint } from './http/exchange.ts';
+import type { Exchange, ExchangeListener, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
 import type { OperationHooks } from './schema/context.ts';
@@ -92,6 +95,8 @@ export interface OperationSql extends Sql {
 export interface Hooks extends OperationHooks {
   /** Paths of its own, beside both APIs. */
   readonly endpoints?: readonly EndpointHook[];
+  /** Connections that leave HTTP. */
+  readonly upgrades?: UpgradeHook;
   /** Hints for paths that have no page: why not, by path. */
   readonly missingPages?: Readonly<Record<string, string>>;
   /** A request has a token that is not of this gateway. */
@@ -163,6 +168,30 @@ export interface PipelineParts {
   /** Runs a request of the REST or GraphQL API inside another one, as if the client had sent it. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
 }
+
+/** Takes over connections whose clients ask for another protocol (RFC 9110, section 7.8). */
+export interface UpgradeHook {
+  accepts(request: IncomingMessage): boolean;
+  /** The handler gets the exchange of each accepted request, and has to end it. */
+  createHandler(pipeline: UpgradeParts): (exchange: Exchange, socket: Duplex, head: Buffer) => Promise<void>;
+}
+
+/** What a request needs that comes by another protocol. */
+export interface UpgradeParts {
+  respond(exchange: Exchange): Promise<HttpResponse | StreamedResponse>;
+  authorize(exchange: Exchange): Access | Promise<Access>;
+  /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
+  watchToken(viewer: Viewer, onEnded: (problem: TokenProblem) => void): () => void;
+  readonly cors: Pick<Cors, 'rejectPage'>;
+  readonly listener: ExchangeListener;
+  /** Aborted when the gateway closes. */
+  readonly closing: AbortSignal;
+  /** Must be called with each exchange that has its response: it has no deadline after that. */
+  responded(exchange: Exchange): void;
+}
+
+/** The viewer, null for an anonymous client or an expired token; or the response to a client that is rejected. */
+export type Access = { readonly viewer: Viewer | null; readonly hasExpired: boolean } | HttpResponse;
 
 /** A metric whose value is kept elsewhere. */
 export interface Metric {

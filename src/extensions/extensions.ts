@@ -14,6 +14,7 @@ import { metrics } from './metrics/extension.ts';
 import { standbys } from './standbys/extension.ts';
 import { tracing } from './tracing/extension.ts';
 import { upstream } from './upstream/extension.ts';
+import { webSockets } from './webSockets/extension.ts';
 
 export const extensions: readonly Extension[] = [
   doctor,
@@ -25,5 +26,6 @@ export const extensions: readonly Extension[] = [
   standbys,
   upstream,
   mcp,
+  webSockets,
   metrics,
 ];

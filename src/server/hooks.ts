@@ -83,6 +83,7 @@ export function joinHooks(all: readonly Hooks[]) {
     // One extension alone can do these. Undefined where none does.
     sqlFor: first('sqlFor'),
     tokens: first('tokens'),
+    upgrades: first('upgrades'),
     handleRest: first('handleRest'),
     elsewhere: first('elsewhere'),
     compile: first('compile'),

@@ -33,8 +33,6 @@ export interface ServerOptions {
   timeouts?: Timeouts;
   /** How many connections there may be. By default as many as the limits of the process allow. */
   maxConnections?: number;
-  /** How many WebSockets a user may have open. By default the usual number. */
-  mostSockets?: number;
   /** Set where accounts live elsewhere. */
   accounts?: AccountsElsewhere | undefined;
   /** Plugins of others for Yoga. */

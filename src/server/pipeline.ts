@@ -1,6 +1,6 @@
 /**
  * The steps of every request, in their order. After them, `server.ts` compresses, sends and logs the response. An operation of a
- * WebSocket takes the same steps (`webSocketAccess.ts`). A handler returns a response or a task; it never sends one.
+ * WebSocket takes the same steps. A handler returns a response or a task; it never sends one.
  */
 
 import { allows, type Scope } from '../auth/scopes.ts';
@@ -18,7 +18,7 @@ import { createWatchViewer } from '../auth/watchViewer.ts';
 import { createClients } from '../database/clients.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
 import { beyondScope, type TokenProblem, unauthenticated } from '../errors.ts';
-import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
+import type { Access, EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { addressOf } from '../http/clientAddress.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
@@ -29,7 +29,6 @@ import { ambiguityOf, asksForPage, isFromLoopback, isRead } from '../http/reques
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { formFor } from '../http/send.ts';
 import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
-import { createUserQuota } from '../http/userQuota.ts';
 import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
@@ -43,11 +42,6 @@ import { cacheMaxAge, type ServerOptions } from './options.ts';
 type Steps = ReturnType<typeof createSteps>;
 
 type Follow = NonNullable<Task['follow']>;
-
-/** How many WebSockets a user may have open in one process. */
-const mostSockets = 100;
-
-export type Pipeline = ReturnType<typeof createPipeline>;
 
 /** Notes when the database is away. */
 export interface Outages {
@@ -63,8 +57,6 @@ export function createPipeline(options: ServerOptions, deadlines: Deadlines, out
     ...steps,
     /** Handles a request, and returns its response without sending it. */
     respond: (exchange: Exchange) => respond(steps, exchange).catch(outages.fail),
-    /** Counts the WebSockets of each user. */
-    connectionQuota: createUserQuota(options.mostSockets ?? mostSockets),
   };
 }
 
@@ -174,9 +166,6 @@ function createOwnHandlers({ endpoints }: JoinedHooks, parts: PipelineParts) {
     return handler;
   };
 }
-
-/** The viewer, null for an anonymous client or an expired token; or the response to a client that is rejected. */
-type Access = { readonly viewer: Viewer | null; readonly hasExpired: boolean } | HttpResponse;
 
 /** The response to a rejected request. */
 const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
