@@ -46,6 +46,8 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   commands?(extensions: readonly Extension[]): readonly Command[];
   /** How clients and operators get accounts, if these live elsewhere; undefined if the settings do not say so. */
   accounts?(config: Config & ValuesOf<Own>): AccountsElsewhere | undefined;
+  /** How a database without accounts gets one. */
+  readonly starter?: Starter;
   /** Checks for operators, of the settings and of a database server. */
   readonly serverChecks?: readonly Check<ExaminedServer>[];
   checks?(config: Config & ValuesOf<Own>): readonly Check<void>[];
@@ -71,6 +73,10 @@ export interface GatewayParts {
   /** Must be called with a viewer who knows of a change that may not have been announced here. */
   noteChange(viewerId: number): void;
   readonly logger: Logger;
+  /** To whom the users of the database may belong. */
+  readonly owners: readonly AccountOwner[];
+  /** Set where accounts live elsewhere. */
+  readonly accounts: AccountsElsewhere | undefined;
   /** The metrics of the extensions that were opened before. */
   readonly metrics: readonly Metric[];
 }
@@ -85,6 +91,22 @@ export interface AccountsElsewhere {
   readonly use: string;
 }
 
+/** A command that gives a database without accounts one, in words. */
+export interface Starter {
+  readonly command: string;
+  /** For a start. */
+  readonly offer: string;
+  /** For the home page. */
+  readonly says: string;
+}
+
+/** A token that pages may show. */
+export interface ShownToken {
+  readonly token: string;
+  /** The token; undefined for a request whose page must not have it. */
+  for(request: IncomingMessage): string | undefined;
+}
+
 /** The SQL interface of one operation. */
 export interface OperationSql extends Sql {
   /** Runs what Prisma's client reads or writes, always on the primary. */
@@ -97,6 +119,8 @@ export interface Hooks extends OperationHooks {
   readonly endpoints?: readonly EndpointHook[];
   /** Connections that leave HTTP. */
   readonly upgrades?: UpgradeHook;
+  /** The token of an account for all, which pages and the text of a start show. */
+  readonly shownToken?: ShownToken;
   /** Hints for paths that have no page: why not, by path. */
   readonly missingPages?: Readonly<Record<string, string>>;
   /** A request has a token that is not of this gateway. */

@@ -5,6 +5,7 @@
 
 import type { Extension } from '../extensionPoints.ts';
 import { compiler } from './compiler/extension.ts';
+import { demo } from './demo/extension.ts';
 import { doctor } from './doctor/extension.ts';
 import { dump } from './dump/extension.ts';
 import { federation } from './federation/extension.ts';
@@ -25,6 +26,7 @@ export const extensions: readonly Extension[] = [
   logFeed,
   standbys,
   upstream,
+  demo,
   mcp,
   webSockets,
   metrics,

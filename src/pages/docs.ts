@@ -17,9 +17,8 @@ import { routes } from '../rest/routes.ts';
 import { root } from '../root.ts';
 import { release } from '../version.ts';
 import { codeBlock, codeChoice } from './code.ts';
-import type { DemoTokenFor } from './demoToken.ts';
 import { headerFor, type PageSettings } from './links.ts';
-import { type PageHandler, pageByToken, staticFile } from './page.ts';
+import { type PageHandler, pageByToken, staticFile, type TokenFor } from './page.ts';
 import { samplesOf } from './samples.ts';
 import {
   type Entry,
@@ -31,8 +30,8 @@ import {
   tokenInput,
 } from './template.ts';
 
-/** @param demoTokenFor gives the token that is filled in. */
-export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSettings): Promise<PageHandler> {
+/** @param tokenFor gives the token that is filled in. */
+export async function createDocs(tokenFor: TokenFor, settings: PageSettings): Promise<PageHandler> {
   const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
   const document = describeRest({
     routes,
@@ -49,7 +48,7 @@ export async function createDocs(demoTokenFor: DemoTokenFor, settings: PageSetti
     const entries = own.map((each) => describeRoute({ ...each, components: document.components ?? {} }));
     return { title: name, says: description, entries };
   });
-  const page = pageByToken(demoTokenFor, 'Accept-Encoding, Host', async (token = '') =>
+  const page = pageByToken(tokenFor, 'Accept-Encoding, Host', async (token = '') =>
     referencePage({
       header: headerFor(settings, '/docs'),
       title: 'REST reference',

@@ -28,6 +28,9 @@ export function findAccountsElsewhere(config: Config): AccountsElsewhere | undef
   return undefined;
 }
 
+/** How a database without accounts gets one. */
+export const starters = extensions.flatMap(({ starter = [] }) => starter);
+
 /** To whom the users of a database may belong. */
 export const owners = extensions.flatMap(({ owner = [] }) => owner);
 
@@ -83,6 +86,7 @@ export function joinHooks(all: readonly Hooks[]) {
     // One extension alone can do these. Undefined where none does.
     sqlFor: first('sqlFor'),
     tokens: first('tokens'),
+    shownToken: first('shownToken'),
     upgrades: first('upgrades'),
     handleRest: first('handleRest'),
     elsewhere: first('elsewhere'),

@@ -24,7 +24,6 @@ export interface ServerOptions {
   logger: Logger;
   /** Lets users take turns with their statements. */
   turns: Turns;
-  demoToken: string | undefined;
   /** Aborted when the gateway is about to close: `/readyz` fails from then on. */
   stopping?: AbortSignal;
   /** Aborted when the gateway closes. */

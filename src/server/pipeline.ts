@@ -4,7 +4,7 @@
  */
 
 import { allows, type Scope } from '../auth/scopes.ts';
-import { findToken, lockViewer } from '../auth/tokens.ts';
+import { lockViewer } from '../auth/tokens.ts';
 import {
   createViewers,
   hasExpired,
@@ -29,14 +29,13 @@ import { ambiguityOf, asksForPage, isFromLoopback, isRead } from '../http/reques
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { formFor } from '../http/send.ts';
 import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
-import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { unauthorized } from '../rest/unauthorized.ts';
 import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
 import { createLiveReads } from '../schema/liveReads.ts';
 import { createInnerRunner, type RunTask, runBatch } from './batches.ts';
-import type { JoinedHooks } from './hooks.ts';
+import { type JoinedHooks, starters } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 
 type Steps = ReturnType<typeof createSteps>;
@@ -96,7 +95,7 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
 /** The response to a preflight, or to a page that may not use the endpoint; undefined for every other request. */
 function checkOrigin({ hasGraphiql, cors }: Steps, exchange: Exchange): HttpResponse | undefined {
   const { endpoint } = exchange;
-  // No other page may read GraphiQL: it contains the token of the demo account.
+  // No other page may read GraphiQL: it may contain a token that pages show.
   const isGraphiql = endpoint === 'graphql' && hasGraphiql && asksForPage(exchange);
   const preflight = isGraphiql ? undefined : cors.respond(exchange);
   return preflight ?? (typeof endpoint === 'object' ? cors.rejectPage(exchange, false) : undefined);
@@ -298,15 +297,11 @@ const unguarded: RunInTurn = (statement) => statement();
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
 function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outages) {
-  const { config, database, feed, turns, responseCache, hooks, demoToken } = options;
+  const { config, feed, turns, responseCache, hooks } = options;
   const { findAgain, isValid, recheck, guard } = createTokenChecks(viewers, hooks);
   const maxAge = Math.min(cacheMaxAge, hooks.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { findAgain }, maxAge });
-  const shownToken = createDemoTokenFor(demoToken, config);
-  const demoTokenFor =
-    demoToken === undefined
-      ? shownToken
-      : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
+  const tokenFor = hooks.shownToken?.for ?? (() => undefined);
   const contextsBy = createContexts(options, viewers, outages, guard);
   const contextOf = contextsBy(turns.forRequest);
   const live = createLiveReads({
@@ -319,12 +314,12 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages({ ...options, ...hooks }, demoTokenFor, outages.watch),
+    page: createPages({ ...options, ...hooks, starters }, tokenFor, outages.watch),
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,
       live,
-      demoTokenFor,
+      tokenFor,
       recheck,
       schema: options.schema,
       plugins: options.plugins,

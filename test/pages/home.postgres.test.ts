@@ -14,7 +14,7 @@ import { readConfig } from '../support/settings.ts';
 import { databaseWith, gatewayBeside } from '../support/setUp.ts';
 
 const { database, alice } = await databaseWith('alice');
-const gateway = await gatewayBeside(database, { demoToken: alice.token });
+const gateway = await gatewayBeside(database, { shownToken: alice.token });
 
 const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
@@ -84,7 +84,8 @@ describe('without a demo token', () => {
     { database }: Pick<TestGateway, 'database'> = gateway,
   ): Promise<string[]> {
     const feed = { listening: true };
-    const options = { config: readConfig(env), database, feed, accounts };
+    const starters = [{ command: 'demo', says: 'The demo account and its token:' }];
+    const options = { config: readConfig(env), database, feed, accounts, starters };
     const pages = createPages(
       options,
       () => undefined,

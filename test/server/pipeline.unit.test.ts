@@ -60,7 +60,6 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
     feed: fake.feed,
     responseCache,
     logger: createLogger('error', { write: (line: string) => log.push(line) }),
-    demoToken: undefined,
     turns: createTurns(10, config.MAX_WAITING),
     hooks: joinHooks([]),
     closing: new AbortController().signal,
