@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Command } from 'commander';
 import type { GraphQLSchema } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { AccountOwner } from './auth/users.ts';
@@ -36,6 +37,8 @@ import type { OperationHooks } from './schema/context.ts';
 export interface Extension<Own extends Settings = Settings> extends SettingsGroup<Own> {
   /** The schema of `/graphql` in place of the core's; undefined if the settings do not ask for it. */
   schema?(config: Config & ValuesOf<Own>): Promise<GraphQLSchema | undefined>;
+  /** Plugins for Yoga, which come after the core's. @throws {SetupError} if they cannot be used. */
+  plugins?(config: Config & ValuesOf<Own>): Promise<readonly Plugin[]>;
   /** How a server announces changes is chosen, before the feed opens. @throws {SetupError} for a choice that is not available. */
   chooseFeed?(config: Config & ValuesOf<Own>, server: AnnouncingServer, logger: Logger): Promise<void>;
   /** A server announces changes in its log. */

@@ -146,14 +146,6 @@ export const settings = {
     'only, or nothing',
     z.literal('only').optional(),
   ),
-  YOGA_PLUGINS: setting(
-    'plugins for GraphQL Yoga or Envelop: a module whose default export is a list of them',
-    'a path that ends in .js or .mjs',
-    z
-      .string()
-      .regex(/\.m?js$/)
-      .optional(),
-  ),
   BATCHING: onOffSetting(
     'whether a POST may have a list of up to 10 operations, which counts as so many requests',
     'off',

@@ -16,6 +16,7 @@ import { standbys } from './standbys/extension.ts';
 import { tracing } from './tracing/extension.ts';
 import { upstream } from './upstream/extension.ts';
 import { webSockets } from './webSockets/extension.ts';
+import { yogaPlugins } from './yogaPlugins/extension.ts';
 
 export const extensions: readonly Extension[] = [
   doctor,
@@ -23,6 +24,7 @@ export const extensions: readonly Extension[] = [
   tracing,
   compiler,
   federation,
+  yogaPlugins,
   logFeed,
   standbys,
   upstream,

@@ -17,10 +17,16 @@ import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
 import { release } from '../version.ts';
-import { feedOptions, findAccountsElsewhere, loadSchema, openExtensions, owners } from './hooks.ts';
+import {
+  feedOptions,
+  findAccountsElsewhere,
+  loadPlugins,
+  loadSchema,
+  openExtensions,
+  owners,
+} from './hooks.ts';
 import { cacheMaxAge } from './options.ts';
 import { createGatewayServer } from './server.ts';
-import { loadPlugins } from './yogaPlugins.ts';
 
 export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
@@ -104,7 +110,7 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
     turns,
     hooks,
     schema: await loadSchema(config),
-    plugins: await loadPlugins(config.YOGA_PLUGINS),
+    plugins: await loadPlugins(config),
     stopping,
     closing: closing.signal,
     accounts,

@@ -1,6 +1,7 @@
 /** Opens the extensions, and joins what they do: the server and the pipeline see one function for each moment. */
 
 import type { GraphQLSchema } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { FeedOptions } from '../database/database.ts';
@@ -17,6 +18,12 @@ export async function loadSchema(config: Config): Promise<GraphQLSchema | undefi
     if (schema) return schema;
   }
   return undefined;
+}
+
+/** Plugins of others for Yoga. */
+export async function loadPlugins(config: Config): Promise<readonly Plugin[]> {
+  const lists = extensions.map(async (extension) => extension.plugins?.(config) ?? []);
+  return (await Promise.all(lists)).flat();
 }
 
 /** Undefined where accounts live here alone. */

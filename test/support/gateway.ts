@@ -17,10 +17,15 @@ import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import type { Extension, Hooks } from '../../src/extensionPoints.ts';
 import { extensions as all } from '../../src/extensions/extensions.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
-import { findAccountsElsewhere, loadSchema, openExtensions, owners } from '../../src/server/hooks.ts';
+import {
+  findAccountsElsewhere,
+  loadPlugins,
+  loadSchema,
+  openExtensions,
+  owners,
+} from '../../src/server/hooks.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
-import { loadPlugins } from '../../src/server/yogaPlugins.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
 import { readLog } from './feed.ts';
@@ -155,7 +160,7 @@ export async function openTestGateway(
     turns,
     hooks,
     schema: await loadSchema(parts.config),
-    plugins: await loadPlugins(parts.config.YOGA_PLUGINS),
+    plugins: await loadPlugins(parts.config),
     accounts,
     closing: closing.signal,
     ...options,
