@@ -39,8 +39,6 @@ export const messages = {
   databaseAway: 'The database cannot be reached; try again',
   closing: 'The gateway closes; subscribe again',
   internal: 'Internal server error',
-  noTokens: 'The tokens of the account are not available here',
-  onlyQueries: 'Only queries are run here: no mutations, and no subscriptions',
   wrongPosition:
     'Dovetail-Position must be what the response to a write had, such as 1-0/16B3748, or be left out',
   primaryBehind: 'The database has not caught up with what you read or wrote before; try again',

@@ -4,8 +4,11 @@
  * moment costs a look at an undefined property.
  */
 
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Command } from 'commander';
 import type { GraphQLSchema } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { AccountOwner } from './auth/users.ts';
@@ -18,10 +21,11 @@ import type { ReadLog } from './database/feed/notify.ts';
 import type { Sql } from './database/reader/sql.ts';
 import type { Session } from './database/session.ts';
 import type { RunInTurn, Turns } from './database/turns.ts';
-import type { Diagnosis } from './errors.ts';
+import type { Diagnosis, TokenProblem } from './errors.ts';
 import type { PersistedFile } from './graphql/persistedFile.ts';
+import type { Cors } from './http/cors.ts';
 import type { HttpError } from './http/errorResponse.ts';
-import type { Exchange, Outcome, OwnEndpoint } from './http/exchange.ts';
+import type { Exchange, ExchangeListener, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
 import type { OperationHooks } from './schema/context.ts';
@@ -33,6 +37,8 @@ import type { OperationHooks } from './schema/context.ts';
 export interface Extension<Own extends Settings = Settings> extends SettingsGroup<Own> {
   /** The schema of `/graphql` in place of the core's; undefined if the settings do not ask for it. */
   schema?(config: Config & ValuesOf<Own>): Promise<GraphQLSchema | undefined>;
+  /** Plugins for Yoga, which come after the core's. @throws {SetupError} if they cannot be used. */
+  plugins?(config: Config & ValuesOf<Own>): Promise<readonly Plugin[]>;
   /** How a server announces changes is chosen, before the feed opens. @throws {SetupError} for a choice that is not available. */
   chooseFeed?(config: Config & ValuesOf<Own>, server: AnnouncingServer, logger: Logger): Promise<void>;
   /** A server announces changes in its log. */
@@ -43,6 +49,8 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   commands?(extensions: readonly Extension[]): readonly Command[];
   /** How clients and operators get accounts, if these live elsewhere; undefined if the settings do not say so. */
   accounts?(config: Config & ValuesOf<Own>): AccountsElsewhere | undefined;
+  /** How a database without accounts gets one. */
+  readonly starter?: Starter;
   /** Checks for operators, of the settings and of a database server. */
   readonly serverChecks?: readonly Check<ExaminedServer>[];
   checks?(config: Config & ValuesOf<Own>): readonly Check<void>[];
@@ -68,6 +76,10 @@ export interface GatewayParts {
   /** Must be called with a viewer who knows of a change that may not have been announced here. */
   noteChange(viewerId: number): void;
   readonly logger: Logger;
+  /** To whom the users of the database may belong. */
+  readonly owners: readonly AccountOwner[];
+  /** Set where accounts live elsewhere. */
+  readonly accounts: AccountsElsewhere | undefined;
   /** The metrics of the extensions that were opened before. */
   readonly metrics: readonly Metric[];
 }
@@ -84,6 +96,22 @@ export interface AccountsElsewhere {
   readonly restErrors: Readonly<Record<number, readonly string[]>>;
 }
 
+/** A command that gives a database without accounts one, in words. */
+export interface Starter {
+  readonly command: string;
+  /** For a start. */
+  readonly offer: string;
+  /** For the home page. */
+  readonly says: string;
+}
+
+/** A token that pages may show. */
+export interface ShownToken {
+  readonly token: string;
+  /** The token; undefined for a request whose page must not have it. */
+  for(request: IncomingMessage): string | undefined;
+}
+
 /** The SQL interface of one operation. */
 export interface OperationSql extends Sql {
   /** Runs what Prisma's client reads or writes, always on the primary. */
@@ -94,6 +122,10 @@ export interface OperationSql extends Sql {
 export interface Hooks extends OperationHooks {
   /** Paths of its own, beside both APIs. */
   readonly endpoints?: readonly EndpointHook[];
+  /** Connections that leave HTTP. */
+  readonly upgrades?: UpgradeHook;
+  /** The token of an account for all, which pages and the text of a start show. */
+  readonly shownToken?: ShownToken;
   /** Hints for paths that have no page: why not, by path. */
   readonly missingPages?: Readonly<Record<string, string>>;
   /** A request has a token that is not of this gateway. */
@@ -165,6 +197,30 @@ export interface PipelineParts {
   /** Runs a request of the REST or GraphQL API inside another one, as if the client had sent it. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
 }
+
+/** Takes over connections whose clients ask for another protocol (RFC 9110, section 7.8). */
+export interface UpgradeHook {
+  accepts(request: IncomingMessage): boolean;
+  /** The handler gets the exchange of each accepted request, and has to end it. */
+  createHandler(pipeline: UpgradeParts): (exchange: Exchange, socket: Duplex, head: Buffer) => Promise<void>;
+}
+
+/** What a request needs that comes by another protocol. */
+export interface UpgradeParts {
+  respond(exchange: Exchange): Promise<HttpResponse | StreamedResponse>;
+  authorize(exchange: Exchange): Access | Promise<Access>;
+  /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
+  watchToken(viewer: Viewer, onEnded: (problem: TokenProblem) => void): () => void;
+  readonly cors: Pick<Cors, 'rejectPage'>;
+  readonly listener: ExchangeListener;
+  /** Aborted when the gateway closes. */
+  readonly closing: AbortSignal;
+  /** Must be called with each exchange that has its response: it has no deadline after that. */
+  responded(exchange: Exchange): void;
+}
+
+/** The viewer, null for an anonymous client or an expired token; or the response to a client that is rejected. */
+export type Access = { readonly viewer: Viewer | null; readonly hasExpired: boolean } | HttpResponse;
 
 /** A metric whose value is kept elsewhere. */
 export interface Metric {

@@ -15,7 +15,6 @@ const folders = [
   'graphql',
   'pages',
   'rest',
-  'demo',
   'schema',
   'auth',
   'telemetry',

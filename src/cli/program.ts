@@ -14,7 +14,6 @@ import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { extensions } from '../extensions/extensions.ts';
 import { guideFile } from '../root.ts';
 import { release } from '../version.ts';
-import { demoCommand } from './demo.ts';
 import { healthcheckCommand } from './healthcheck.ts';
 import { migrateCommand } from './migrate.ts';
 import { handleOutputErrors, say } from './output.ts';
@@ -27,7 +26,6 @@ const program = new Command('dovetail')
   .version(release, '-v, --version', 'print the version')
   .showHelpAfterError(`${howToRun()} --help lists the commands`)
   .addCommand(serveCommand)
-  .addCommand(demoCommand)
   .addCommand(userCommand)
   .addCommand(tokenCommand)
   .addCommand(migrateCommand)

@@ -78,11 +78,6 @@ export const settings = {
     'a path',
     z.string().min(1).default('.data'),
   ),
-  DEMO_ACCOUNT: setting(
-    '`local`: an embedded database without users gets the demo account, and pages show its token under HOST and localhost alone, not with HOST 0.0.0.0 or ::. `public`: a database of DATABASE_URL without users gets it too (not with WORKERS), and pages show its token to whoever opens them',
-    'local or public',
-    z.enum(['local', 'public']).default('local'),
-  ),
   DATABASE_CONNECTIONS: integerSetting(
     'connections in the pool of a process, and statements of requests that run at once; the change feed takes two more, or three with `logical`',
     [1, 1_000],
@@ -150,14 +145,6 @@ export const settings = {
     '`only` rejects all operations but those of PERSISTED_OPERATIONS_FILE',
     'only, or nothing',
     z.literal('only').optional(),
-  ),
-  YOGA_PLUGINS: setting(
-    'plugins for GraphQL Yoga or Envelop: a module whose default export is a list of them',
-    'a path that ends in .js or .mjs',
-    z
-      .string()
-      .regex(/\.m?js$/)
-      .optional(),
   ),
   BATCHING: onOffSetting(
     'whether a POST may have a list of up to 10 operations, which counts as so many requests',

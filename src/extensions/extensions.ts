@@ -5,6 +5,7 @@
 
 import type { Extension } from '../extensionPoints.ts';
 import { compiler } from './compiler/extension.ts';
+import { demo } from './demo/extension.ts';
 import { doctor } from './doctor/extension.ts';
 import { dump } from './dump/extension.ts';
 import { federation } from './federation/extension.ts';
@@ -14,6 +15,8 @@ import { metrics } from './metrics/extension.ts';
 import { standbys } from './standbys/extension.ts';
 import { tracing } from './tracing/extension.ts';
 import { upstream } from './upstream/extension.ts';
+import { webSockets } from './webSockets/extension.ts';
+import { yogaPlugins } from './yogaPlugins/extension.ts';
 
 export const extensions: readonly Extension[] = [
   doctor,
@@ -21,9 +24,12 @@ export const extensions: readonly Extension[] = [
   tracing,
   compiler,
   federation,
+  yogaPlugins,
   logFeed,
   standbys,
   upstream,
+  demo,
   mcp,
+  webSockets,
   metrics,
 ];

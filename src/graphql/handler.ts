@@ -18,8 +18,8 @@ import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
 import type { Batch, Computed, OtherWork, Task, Work } from '../http/task.ts';
-import type { DemoTokenFor } from '../pages/demoToken.ts';
 import { createExplorer } from '../pages/explorer.ts';
+import type { TokenFor } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
 import type { LiveReads } from '../schema/liveReads.ts';
 import { readBatch } from './batches.ts';
@@ -61,7 +61,7 @@ interface GraphqlOptions {
   /** Runs subscriptions. */
   readonly live: LiveReads;
   /** Gives the token that GraphiQL sends. */
-  demoTokenFor: DemoTokenFor;
+  readonly tokenFor: TokenFor;
   readonly recheck: Recheck;
   /** Aborted when the gateway closes. */
   readonly closing: AbortSignal;
@@ -84,7 +84,7 @@ const otherMethod =
 export function createGraphqlHandler(options: GraphqlOptions) {
   const { config, recheck } = options;
   const { persistedFile, ...tasks } = createTasks(options);
-  const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.demoTokenFor, config) : undefined;
+  const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.tokenFor, config) : undefined;
 
   /** The work of a POST, or the response to one whose body cannot be read. */
   async function readPost(exchange: Exchange, sender: Viewer | null, accepted: Accepted): Promise<Handled> {

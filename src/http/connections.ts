@@ -1,7 +1,7 @@
 /**
  * Watches the connections of a server: responds to clients that are too slow or do not speak HTTP, and closes their connections. A
- * client may offer to upgrade to another protocol (RFC 9110, section 7.8). The gateway accepts WebSockets, and handles a request
- * with any other offer as if it had no `Upgrade`.
+ * client may offer to upgrade to another protocol (RFC 9110, section 7.8). The gateway accepts what an extension takes, and handles a
+ * request with any other offer as if it had no `Upgrade`.
  */
 
 import { readFileSync } from 'node:fs';
@@ -262,47 +262,41 @@ export function end(socket: Duplex, text?: string): void {
   socket.once('close', () => clearTimeout(cut));
 }
 
-/** Whether a client wants to open a WebSocket (RFC 6455, section 4.1): not by HTTP/1.0, nor with a body, which would be read as frames. */
-function asksForWebSocket({ method, headers, httpVersionMinor }: IncomingMessage): boolean {
-  if (method !== 'GET' || httpVersionMinor === 0) return false;
-  if ('transfer-encoding' in headers || Number(headers['content-length'] ?? 0) > 0) return false;
-  return /(^|,) *websocket *(,|$)/i.test(headers.upgrade ?? '');
-}
-
 /** The value that Node's parser has given the property `upgrade` of a request. */
 const offered = Symbol('upgrade');
 
 /**
- * The class of the requests of the gateway's server. Once a server listens to upgrades, Node treats every request whose
- * property `upgrade` is true as an upgrade, and never reads its body. Here the property is true for WebSockets and for `CONNECT`,
- * which counts as an upgrade as well. Other offers may be ignored: Java's client offers HTTP/2 with each request.
+ * Makes the class of the requests of the gateway's server. Once a server listens to upgrades, Node treats every request whose
+ * property `upgrade` is true as an upgrade, and never reads its body. Here the property is true for offers that are accepted and for
+ * `CONNECT`, which counts as an upgrade as well. Other offers may be ignored: Java's client offers HTTP/2 with each request.
  */
-export class GatewayRequest extends IncomingMessage {
-  /** The constructor of the base class sets it, so it must have no initial value here. */
-  declare [offered]: unknown;
+export const createRequestClass = (accepts: (request: IncomingMessage) => boolean) =>
+  class extends IncomingMessage {
+    /** The constructor of the base class sets it, so it must have no initial value here. */
+    declare [offered]: unknown;
 
-  get upgrade(): boolean {
-    return Boolean(this[offered]) && (this.method === 'CONNECT' || asksForWebSocket(this));
-  }
+    get upgrade(): boolean {
+      return Boolean(this[offered]) && (this.method === 'CONNECT' || accepts(this));
+    }
 
-  set upgrade(value: unknown) {
-    this[offered] = value;
-  }
+    set upgrade(value: unknown) {
+      this[offered] = value;
+    }
 
-  /** Whether the request offers an upgrade that the gateway ignores. */
-  get hasIgnoredOffer(): boolean {
-    return Boolean(this[offered]) && !this.upgrade;
-  }
-}
+    /** Whether the request offers an upgrade that the gateway ignores. */
+    get hasIgnoredOffer(): boolean {
+      return Boolean(this[offered]) && !this.upgrade;
+    }
+  };
+
+type RequestClass = ReturnType<typeof createRequestClass>;
 
 /**
  * Ends a connection with the response to a request whose offer of an upgrade is ignored. Node's parser stops at the end of such a
  * request, and loses the data after it: the head of the next request, whose body would then be parsed as a request. So nothing
  * that follows on the connection is handled, or even read.
  */
-export function endAfterIgnoredOffers(
-  handle: RequestListener<typeof GatewayRequest>,
-): RequestListener<typeof GatewayRequest> {
+export function endAfterIgnoredOffers(handle: RequestListener<RequestClass>): RequestListener<RequestClass> {
   const ending = new WeakSet<Duplex>();
   return (request, response) => {
     const { socket } = request;

@@ -14,6 +14,8 @@ export const forwardedMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'
 /** The log names at most this many rejected origins: a client can invent any number of them. */
 const maxTold = 100;
 
+export type Cors = ReturnType<typeof createCors>;
+
 /**
  * @param onRejected called once for each rejected origin, with a message that names the setting which would allow it.
  * @param methods the methods that pages may use.

@@ -1,7 +1,7 @@
 /** One request on its way through the gateway, and the headers of its response. */
 
 import { randomUUID } from 'node:crypto';
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpResponse } from './response.ts';
 
 /** The part of the gateway that handles a request. */
@@ -22,7 +22,7 @@ export const nameOfEndpoint = (endpoint: Endpoint): string =>
 export const restPath = '/api/v1';
 
 /** An operation that has no request of its own, and the way to respond to it early. */
-interface OperationMessage {
+export interface OperationMessage {
   /** The content of a body, parsed from JSON. It is never written as JSON again, since JSON has no `Infinity`. */
   readonly content: unknown;
   /** Responds at once, without waiting for the operation to end. */
@@ -50,7 +50,7 @@ export interface Exchange {
   cache: 'hit' | 'miss' | undefined;
   /** The transport that carries the results; undefined if the HTTP response does. */
   transport: 'websocket' | undefined;
-  /** Set for an operation that has no request of its own: one of a WebSocket or of a tool call. */
+  /** Set for an operation that has no request of its own. */
   readonly message: OperationMessage | undefined;
   /** Whether load shedding has admitted it, for its viewer. */
   hasBegun: boolean;
@@ -98,35 +98,8 @@ export const openExchange = (
 /** The headers by which proxies say that they have forwarded a request. */
 export const forwardingHeaders = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
 
-interface MessageOptions {
-  /** The id of the operation in the log. */
-  readonly id: string;
-  readonly authorization: string | undefined;
-  readonly message: OperationMessage;
-}
-
-/**
- * Opens an exchange for an operation that came through a WebSocket. Handlers see a POST, from the address of the
- * request that opened the socket. Its response is never sent by HTTP; `endExchange` ends it.
- */
-export function openMessage(
-  opening: IncomingMessage,
-  { id, authorization, message }: MessageOptions,
-  listener: ExchangeListener,
-): Exchange {
-  const request = requestWithin(opening, 'POST', '/graphql', {
-    authorization,
-    ...Object.fromEntries(forwardingHeaders.map((name) => [name, opening.headers[name]])),
-    accept: 'application/graphql-response+json',
-    'content-type': 'application/json',
-  });
-  const exchange = createExchange(request, new ServerResponse(request), id, listener, message);
-  exchange.transport = 'websocket';
-  return exchange;
-}
-
 /** A request with the connection and the host of another one. A header without a value is left out. */
-function requestWithin(
+export function requestWithin(
   outer: IncomingMessage,
   method: string,
   url: string,
@@ -180,7 +153,7 @@ function idOf({ headers }: IncomingMessage): string {
   return isUsable && !headers.authorization?.includes(given) ? given : randomUUID();
 }
 
-function createExchange(
+export function createExchange(
   request: IncomingMessage,
   response: ServerResponse,
   id: string,

@@ -2,18 +2,21 @@
 
 import { publicAddressOf } from '../config/config.ts';
 import { revalidated } from '../http/response.ts';
-import type { DemoTokenFor } from './demoToken.ts';
 import { hasGraphiql, hasReferences, homeFrom, type PageSettings } from './links.ts';
-import { bundledFiles, bundledPage, ownFiles, type PageHandler, pageResponse } from './page.ts';
+import {
+  bundledFiles,
+  bundledPage,
+  ownFiles,
+  type PageHandler,
+  pageResponse,
+  type TokenFor,
+} from './page.ts';
 
 /**
  * Serves the same page under the path of every view, and the files that it loads.
- * @param demoTokenFor gives the demo token, with which the sign-in form has a button.
+ * @param tokenFor gives the demo token, with which the sign-in form has a button.
  */
-export async function createConsole(
-  demoTokenFor: DemoTokenFor,
-  settings: PageSettings,
-): Promise<PageHandler> {
+export async function createConsole(tokenFor: TokenFor, settings: PageSettings): Promise<PageHandler> {
   const onOrOff = (isOn: boolean) => (isOn ? 'on' : 'off');
   const html = (await bundledPage('console'))
     .replace('data-graphiql=""', `data-graphiql="${onOrOff(hasGraphiql(settings))}"`)
@@ -24,7 +27,7 @@ export async function createConsole(
     if (path.startsWith('/console/assets/')) return files(exchange);
     // A token consists of letters, digits, `-` and `_`, so it needs no escaping. No other site can read the page.
     const page = html
-      .replace('data-demo-token=""', `data-demo-token="${demoTokenFor(request) ?? ''}"`)
+      .replace('data-demo-token=""', `data-demo-token="${tokenFor(request) ?? ''}"`)
       .replaceAll('"./', `"${homeFrom(path)}console/`);
     return revalidated(pageResponse(page, ownFiles), 'Host');
   };

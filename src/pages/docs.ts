@@ -17,9 +17,8 @@ import { routes } from '../rest/routes.ts';
 import { root } from '../root.ts';
 import { release } from '../version.ts';
 import { codeBlock, codeChoice } from './code.ts';
-import type { DemoTokenFor } from './demoToken.ts';
 import { headerFor, type PageSettings } from './links.ts';
-import { type PageHandler, pageByToken, staticFile } from './page.ts';
+import { type PageHandler, pageByToken, staticFile, type TokenFor } from './page.ts';
 import { samplesOf } from './samples.ts';
 import {
   type Entry,
@@ -32,11 +31,11 @@ import {
 } from './template.ts';
 
 /**
- * @param demoTokenFor gives the token that is filled in.
+ * @param tokenFor gives the token that is filled in.
  * @param errors messages in front of another service, by status.
  */
 export async function createDocs(
-  demoTokenFor: DemoTokenFor,
+  tokenFor: TokenFor,
   settings: PageSettings,
   errors?: Readonly<Record<number, readonly string[]>>,
 ): Promise<PageHandler> {
@@ -57,7 +56,7 @@ export async function createDocs(
     const entries = own.map((each) => describeRoute({ ...each, components: document.components ?? {} }));
     return { title: name, says: description, entries };
   });
-  const page = pageByToken(demoTokenFor, 'Accept-Encoding, Host', async (token = '') =>
+  const page = pageByToken(tokenFor, 'Accept-Encoding, Host', async (token = '') =>
     referencePage({
       header: headerFor(settings, '/docs'),
       title: 'REST reference',

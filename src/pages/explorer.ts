@@ -1,14 +1,13 @@
 /** GraphiQL: a page that the build bundles from the folder `explorer`. */
 
-import type { DemoTokenFor } from './demoToken.ts';
 import { headerFor, type PageSettings } from './links.ts';
-import { bundledPage, ownFiles, type PageHandler, pageByToken, pageResponse } from './page.ts';
+import { bundledPage, ownFiles, type PageHandler, pageByToken, pageResponse, type TokenFor } from './page.ts';
 
-/** @param demoTokenFor returns the token that GraphiQL sends by default, if there is one for the request. */
-export function createExplorer(demoTokenFor: DemoTokenFor, settings: PageSettings): PageHandler {
+/** @param tokenFor returns the token that GraphiQL sends by default, if there is one for the request. */
+export function createExplorer(tokenFor: TokenFor, settings: PageSettings): PageHandler {
   // GraphiQL makes styles of its own while it runs.
   const policy = { ...ownFiles, 'style-src': "'self' 'unsafe-inline'" };
-  return pageByToken(demoTokenFor, 'Accept, Accept-Encoding, Authorization, Host', async (token = '') => {
+  return pageByToken(tokenFor, 'Accept, Accept-Encoding, Authorization, Host', async (token = '') => {
     const page = (await bundledPage('explorer'))
       .replaceAll('"./', '"./graphiql/')
       .replace('<!--header-->', headerFor(settings, '/graphql'))

@@ -19,6 +19,12 @@ export interface AccountsElsewhere {
   readonly restErrors: Readonly<Record<number, readonly string[]>>;
 }
 
+/** A command that gives a database without accounts one. */
+export interface Starter {
+  readonly command: string;
+  readonly says: string;
+}
+
 /** The request headers that the response depends on. */
 const headers = { Vary: 'Accept, Authorization, Host' };
 
@@ -26,12 +32,15 @@ const headers = { Vary: 'Accept, Authorization, Host' };
  * The page as HTML for browsers, and as text for terminals.
  * @param accounts set where accounts live elsewhere.
  * @param demoToken the token of the demo account, if there is one and the client may see it.
- * @param isVacant whether nobody has an account in the database, so that the demo account can be loaded.
+ * @param starters commands for a database in which nobody has an account.
  */
 export function homePage(
   exchange: Exchange,
   config: PageSettings,
-  { demoToken, isVacant }: { readonly demoToken: string | undefined; readonly isVacant: boolean },
+  {
+    demoToken,
+    starters = [],
+  }: { readonly demoToken: string | undefined; readonly starters?: readonly Starter[] | undefined },
   accounts?: AccountsElsewhere,
 ): HttpResponse {
   const hasOnlyPersisted = config.PERSISTED_OPERATIONS === 'only';
@@ -49,7 +58,7 @@ export function homePage(
     ],
   ];
   if (demoToken !== undefined) tokens.unshift(['The token of the demo account:', demoToken]);
-  else if (isVacant && !accounts) tokens.push(['The demo account and its token:', `${program()} demo`]);
+  for (const { says, command } of starters) tokens.push([says, `${program()} ${command}`]);
   if (asksForPage(exchange)) {
     // No value has a character with a meaning in HTML.
     const page = template.fill({

@@ -6,14 +6,17 @@
 import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
 import { extname } from 'node:path';
 import type { Exchange } from '../http/exchange.ts';
 import { type HttpResponse, revalidated, textResponse } from '../http/response.ts';
 import { root } from '../root.ts';
-import type { DemoTokenFor } from './demoToken.ts';
 
 /** Handles the requests to a page: a path that belongs to neither API. */
 export type PageHandler = (exchange: Exchange) => HttpResponse | Promise<HttpResponse>;
+
+/** The token that may stand in a page that the request gets; undefined for any other request. */
+export type TokenFor = (request: IncomingMessage) => string | undefined;
 
 /** The directives of a page's Content-Security-Policy. Everything that it does not name is forbidden. */
 export type Policy = Readonly<Record<string, string>>;
@@ -88,15 +91,15 @@ export function staticResponse(
   };
 }
 
-/** Creates a page that may have the demo token in it. It is made once for each token. @param vary as for `staticResponse`. */
+/** Creates a page that may have a token in it. It is made once for each token. @param vary as for `staticResponse`. */
 export function pageByToken(
-  demoTokenFor: DemoTokenFor,
+  tokenFor: TokenFor,
   vary: string,
   create: (token: string | undefined) => Promise<HttpResponse>,
 ): PageHandler {
   const pages = new Map<string | undefined, PageHandler>();
   return (exchange) => {
-    const token = demoTokenFor(exchange.request);
+    const token = tokenFor(exchange.request);
     const page = pages.get(token) ?? staticResponse(() => create(token), vary);
     pages.set(token, page);
     return page(exchange);

@@ -13,10 +13,16 @@ import { isFromBrowser, isRead } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { root } from '../root.ts';
 import { printedSchema } from '../schema/schema.ts';
-import type { DemoTokenFor } from './demoToken.ts';
-import { type AccountsElsewhere, homePage } from './home.ts';
+import { type AccountsElsewhere, homePage, type Starter } from './home.ts';
 import { headerFor, homeFrom, linksFor, listOf, type PageSettings, pages } from './links.ts';
-import { bundledFiles, type PageHandler, pageResponse, staticFile, staticResponse } from './page.ts';
+import {
+  bundledFiles,
+  type PageHandler,
+  pageResponse,
+  staticFile,
+  staticResponse,
+  type TokenFor,
+} from './page.ts';
 import { escapeHtml, readTemplate } from './template.ts';
 
 interface PagesOptions {
@@ -25,6 +31,8 @@ interface PagesOptions {
   readonly feed: Pick<ChangeFeed, 'listening'>;
   /** Set where accounts live elsewhere. */
   readonly accounts?: AccountsElsewhere | undefined;
+  /** How a database without accounts gets one. */
+  readonly starters?: readonly Starter[];
   /** Lines of `/readyz` besides its own. */
   readonly readyLines?: () => readonly string[];
   /** Aborted when the gateway is about to close. */
@@ -37,19 +45,16 @@ interface PagesOptions {
  * The pages that the settings allow. Any other path gets a 404.
  * @param watch runs a statement, and notes whether the database can be reached.
  */
-export function createPages(
-  options: PagesOptions,
-  demoTokenFor: DemoTokenFor,
-  watch: RunInTurn,
-): PageHandler {
+export function createPages(options: PagesOptions, tokenFor: TokenFor, watch: RunInTurn): PageHandler {
   const { config, missingPages = {} } = options;
   const graphql = publicAddressOf(config, '/graphql');
   const findVacancy = createVacancy(options, watch);
   const pages = new Map<string, PageHandler>()
     .set('/', async (exchange) => {
-      const demoToken = demoTokenFor(exchange.request);
-      const isVacant = demoToken === undefined && (await findVacancy());
-      return homePage(exchange, config, { demoToken, isVacant }, options.accounts);
+      const demoToken = tokenFor(exchange.request);
+      const isVacant = demoToken === undefined && !options.accounts && (await findVacancy());
+      const starters = isVacant ? options.starters : [];
+      return homePage(exchange, config, { demoToken, starters }, options.accounts);
     })
     .set(
       '/favicon.ico',
@@ -64,17 +69,17 @@ export function createPages(
     onDemand(async () => (await import('./guides.ts')).createGuides(config)),
   );
   if (hasConsole(config)) {
-    const console = onDemand(async () => (await import('./console.ts')).createConsole(demoTokenFor, config));
+    const console = onDemand(async () => (await import('./console.ts')).createConsole(tokenFor, config));
     pages.set('/console', console);
   }
   const explorer = onDemand(async () => bundledFiles('explorer', '/graphiql', graphql));
   if (config.GRAPHIQL === 'on') pages.set('/graphiql', explorer);
   if (config.INTROSPECTION === 'on') {
     const docs = onDemand(async () =>
-      (await import('./docs.ts')).createDocs(demoTokenFor, config, options.accounts?.restErrors),
+      (await import('./docs.ts')).createDocs(tokenFor, config, options.accounts?.restErrors),
     );
     const reference = onDemand(async () =>
-      (await import('./schemaPage.ts')).createSchemaPage(demoTokenFor, config),
+      (await import('./schemaPage.ts')).createSchemaPage(tokenFor, config),
     );
     const printed = staticResponse(async () => textResponse(200, printedSchema()));
     pages.set('/openapi.json', docs).set('/docs', docs).set('/schema', reference);

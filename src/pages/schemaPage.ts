@@ -4,9 +4,8 @@ import * as graphql from 'graphql';
 import { writeGlobalId } from '../schema/globalId.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
 import { codeBlock, codeChoice } from './code.ts';
-import type { DemoTokenFor } from './demoToken.ts';
 import { hasGraphiql, headerFor, type PageSettings } from './links.ts';
-import { type PageHandler, pageByToken } from './page.ts';
+import { type PageHandler, pageByToken, type TokenFor } from './page.ts';
 import { samplesOf } from './samples.ts';
 import {
   type Entry,
@@ -18,11 +17,11 @@ import {
   tokenInput,
 } from './template.ts';
 
-/** @param demoTokenFor gives the token that is filled in. */
-export function createSchemaPage(demoTokenFor: DemoTokenFor, settings: PageSettings): PageHandler {
+/** @param tokenFor gives the token that is filled in. */
+export function createSchemaPage(tokenFor: TokenFor, settings: PageSettings): PageHandler {
   const request = { method: 'POST', target: '/graphql', body: { query: '{ viewer { username } }' } };
   const sections = sectionsOf(ownSchema, hasGraphiql(settings));
-  return pageByToken(demoTokenFor, 'Accept-Encoding, Host', async (token = '') =>
+  return pageByToken(tokenFor, 'Accept-Encoding, Host', async (token = '') =>
     referencePage({
       header: headerFor(settings, '/schema'),
       title: 'GraphQL schema',

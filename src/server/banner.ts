@@ -6,13 +6,14 @@ import { hostPortText, serverOf } from '../database/connection.ts';
 import type { Line } from '../extensionPoints.ts';
 import { isEverywhere } from '../http/hostName.ts';
 import { hasGraphiql, hasReferences } from '../pages/links.ts';
-import { findAccountsElsewhere } from './hooks.ts';
+import { findAccountsElsewhere, starters } from './hooks.ts';
 
 export interface Banner {
   readonly url: string;
   /** The entries of extensions. */
   readonly lines?: readonly Line[] | undefined;
-  readonly demoToken?: string | undefined;
+  /** The token of an account for all. */
+  readonly shownToken?: string | undefined;
   /** Whether anybody has an account in the database. */
   readonly hasUsers: boolean;
   /** How many processes serve. */
@@ -20,9 +21,9 @@ export interface Banner {
 }
 
 export function bannerOf(config: Config, banner: Banner): string {
-  const { demoToken } = banner;
+  const { shownToken } = banner;
   const url = config.PUBLIC_URL ?? banner.url;
-  const token = demoToken ?? 'YOUR_API_TOKEN';
+  const token = shownToken ?? 'YOUR_API_TOKEN';
   const query = `  curl ${url}/graphql -H 'Authorization: Bearer ${token}' -H 'Content-Type: application/json' -d '{"query":"{ viewer { username } }"}'\n`;
   const entries = entriesOf(config, banner);
   const width = Math.max(...entries.map(([name]) => name.length));
@@ -37,7 +38,7 @@ ${config.PERSISTED_OPERATIONS === 'only' ? '' : query}  curl ${url}/api/v1/dtt/t
 }
 
 /** The entries of the list: names and addresses. */
-function entriesOf(config: Config, { url, demoToken, lines = [], workers }: Banner): Line[] {
+function entriesOf(config: Config, { url, lines = [], workers }: Banner): Line[] {
   const { HOST, WORKERS, DATABASE_URL, PUBLIC_URL } = config;
   const everywhere = isEverywhere(HOST) ? `  (listens on every address, HOST ${HOST})` : '';
   const start = PUBLIC_URL ?? url;
@@ -48,7 +49,6 @@ function entriesOf(config: Config, { url, demoToken, lines = [], workers }: Bann
     ['GraphiQL', hasGraphiql(config) ? `${start}/graphql` : undefined],
     ['REST reference', hasReferences(config) ? `${start}/docs` : undefined],
     ['Database', databaseOf(config)],
-    ['Token', demoToken && `${demoToken}  (of the demo account)`],
     ...lines,
     ['Workers', workers > 1 ? String(workers) : undefined],
   ];
@@ -67,9 +67,9 @@ function databaseOf({ DATABASE_URL, DATA_DIR }: Config): string {
 
 const printable = (text: string) => text.replace(/\p{C}/gu, ' ');
 
-/** How to get an account or a token, if there is no demo token to show. */
-function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): string {
-  if (demoToken !== undefined) return '';
+/** How to get an account or a token, if there is no token to show. */
+function accountsOf(config: Config, { url, shownToken, hasUsers }: Banner): string {
+  if (shownToken !== undefined) return '';
   const elsewhere = findAccountsElsewhere(config);
   const createToken = (user: string) =>
     commandLine(config, `token create --user ${user} --name laptop --scope manage`);
@@ -86,8 +86,7 @@ function accountsOf(config: Config, { url, demoToken, hasUsers }: Banner): strin
       : [
           'No accounts yet. Create one in either way:',
           '',
-          '  the demo account, which needs an empty database',
-          `    ${commandLine(config, 'demo')}`,
+          ...starters.flatMap(({ offer, command }) => [`  ${offer}`, `    ${commandLine(config, command)}`]),
           `  an account of your own, and a token that can create more in the console; ${url}/guides/operations#users has the SQL that fills it`,
           `    ${commandLine(config, 'user create me --tier ultra')}`,
           `    ${createToken('me')}`,

@@ -1,6 +1,5 @@
 /** Opens a whole gateway from settings, and closes it without losing a request. */
 
-import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,16 +12,21 @@ import type { FeedReport } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { createTurns } from '../database/turns.ts';
 import { createViewerVersions } from '../database/viewerVersions.ts';
-import { prepareDemo } from '../demo/demoAccount.ts';
 import { SetupError } from '../errors.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
 import { release } from '../version.ts';
-import { feedOptions, findAccountsElsewhere, loadSchema, openExtensions, owners } from './hooks.ts';
+import {
+  feedOptions,
+  findAccountsElsewhere,
+  loadPlugins,
+  loadSchema,
+  openExtensions,
+  owners,
+} from './hooks.ts';
 import { cacheMaxAge } from './options.ts';
 import { createGatewayServer } from './server.ts';
-import { loadPlugins } from './yogaPlugins.ts';
 
 export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
@@ -90,14 +94,12 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
     maxAge: cacheMaxAge,
   });
   const turns = createTurns(pool.options.max, config.MAX_WAITING);
+  const accounts = findAccountsElsewhere(config);
   const hooks = await openExtensions(
     config,
-    { database, feed, responseCache, turns, logger },
+    { database, feed, responseCache, turns, logger, owners, accounts },
     ({ close }) => close && add({ close }),
   );
-  const accounts = findAccountsElsewhere(config);
-  const hasDemo = !accounts && (embedded || (config.DEMO_ACCOUNT === 'public' && !cluster.isWorker));
-  const demoToken = hasDemo ? await prepareDemo(database, config.DATA_DIR, new Date(), owners) : undefined;
   const closing = new AbortController();
   const server = createGatewayServer({
     config,
@@ -108,8 +110,7 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
     turns,
     hooks,
     schema: await loadSchema(config),
-    plugins: await loadPlugins(config.YOGA_PLUGINS),
-    demoToken,
+    plugins: await loadPlugins(config),
     stopping,
     closing: closing.signal,
     accounts,
@@ -125,7 +126,7 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
     database,
     /** Entries of extensions for the text that a start prints. */
     lines: hooks.lines,
-    demoToken,
+    shownToken: hooks.shownToken?.token,
     /** Whether anybody has an account in the database. */
     hasUsers: await hasUsers(sql),
     /** Settles after a failure that only a new start can mend. The log has its reason. */

@@ -1,6 +1,7 @@
 /** Opens the extensions, and joins what they do: the server and the pipeline see one function for each moment. */
 
 import type { GraphQLSchema } from 'graphql';
+import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { FeedOptions } from '../database/database.ts';
@@ -19,6 +20,12 @@ export async function loadSchema(config: Config): Promise<GraphQLSchema | undefi
   return undefined;
 }
 
+/** Plugins of others for Yoga. */
+export async function loadPlugins(config: Config): Promise<readonly Plugin[]> {
+  const lists = extensions.map(async (extension) => extension.plugins?.(config) ?? []);
+  return (await Promise.all(lists)).flat();
+}
+
 /** Undefined where accounts live here alone. */
 export function findAccountsElsewhere(config: Config): AccountsElsewhere | undefined {
   for (const extension of extensions) {
@@ -27,6 +34,9 @@ export function findAccountsElsewhere(config: Config): AccountsElsewhere | undef
   }
   return undefined;
 }
+
+/** How a database without accounts gets one. */
+export const starters = extensions.flatMap(({ starter = [] }) => starter);
 
 /** To whom the users of a database may belong. */
 export const owners = extensions.flatMap(({ owner = [] }) => owner);
@@ -83,6 +93,8 @@ export function joinHooks(all: readonly Hooks[]) {
     // One extension alone can do these. Undefined where none does.
     sqlFor: first('sqlFor'),
     tokens: first('tokens'),
+    shownToken: first('shownToken'),
+    upgrades: first('upgrades'),
     handleRest: first('handleRest'),
     elsewhere: first('elsewhere'),
     compile: first('compile'),

@@ -24,7 +24,6 @@ export interface ServerOptions {
   logger: Logger;
   /** Lets users take turns with their statements. */
   turns: Turns;
-  demoToken: string | undefined;
   /** Aborted when the gateway is about to close: `/readyz` fails from then on. */
   stopping?: AbortSignal;
   /** Aborted when the gateway closes. */
@@ -33,8 +32,6 @@ export interface ServerOptions {
   timeouts?: Timeouts;
   /** How many connections there may be. By default as many as the limits of the process allow. */
   maxConnections?: number;
-  /** How many WebSockets a user may have open. By default the usual number. */
-  mostSockets?: number;
   /** Set where accounts live elsewhere. */
   accounts?: AccountsElsewhere | undefined;
   /** Plugins of others for Yoga. */

@@ -1,10 +1,10 @@
 /**
  * The steps of every request, in their order. After them, `server.ts` compresses, sends and logs the response. An operation of a
- * WebSocket takes the same steps (`webSocketAccess.ts`). A handler returns a response or a task; it never sends one.
+ * WebSocket takes the same steps. A handler returns a response or a task; it never sends one.
  */
 
 import { allows, type Scope } from '../auth/scopes.ts';
-import { findToken, lockViewer } from '../auth/tokens.ts';
+import { lockViewer } from '../auth/tokens.ts';
 import {
   createViewers,
   hasExpired,
@@ -18,7 +18,7 @@ import { createWatchViewer } from '../auth/watchViewer.ts';
 import { createClients } from '../database/clients.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
 import { beyondScope, type TokenProblem, unauthenticated } from '../errors.ts';
-import type { EndpointHook, PipelineParts } from '../extensionPoints.ts';
+import type { Access, EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { addressOf } from '../http/clientAddress.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
@@ -29,25 +29,18 @@ import { ambiguityOf, asksForPage, isFromLoopback, isRead } from '../http/reques
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { formFor } from '../http/send.ts';
 import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
-import { createUserQuota } from '../http/userQuota.ts';
-import { createDemoTokenFor, untilRevoked } from '../pages/demoToken.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { unauthorized } from '../rest/unauthorized.ts';
 import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
 import { createLiveReads } from '../schema/liveReads.ts';
 import { createInnerRunner, type RunTask, runBatch } from './batches.ts';
-import type { JoinedHooks } from './hooks.ts';
+import { type JoinedHooks, starters } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 
 type Steps = ReturnType<typeof createSteps>;
 
 type Follow = NonNullable<Task['follow']>;
-
-/** How many WebSockets a user may have open in one process. */
-const mostSockets = 100;
-
-export type Pipeline = ReturnType<typeof createPipeline>;
 
 /** Notes when the database is away. */
 export interface Outages {
@@ -63,8 +56,6 @@ export function createPipeline(options: ServerOptions, deadlines: Deadlines, out
     ...steps,
     /** Handles a request, and returns its response without sending it. */
     respond: (exchange: Exchange) => respond(steps, exchange).catch(outages.fail),
-    /** Counts the WebSockets of each user. */
-    connectionQuota: createUserQuota(options.mostSockets ?? mostSockets),
   };
 }
 
@@ -104,7 +95,7 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
 /** The response to a preflight, or to a page that may not use the endpoint; undefined for every other request. */
 function checkOrigin({ hasGraphiql, cors }: Steps, exchange: Exchange): HttpResponse | undefined {
   const { endpoint } = exchange;
-  // No other page may read GraphiQL: it contains the token of the demo account.
+  // No other page may read GraphiQL: it may contain a token that pages show.
   const isGraphiql = endpoint === 'graphql' && hasGraphiql && asksForPage(exchange);
   const preflight = isGraphiql ? undefined : cors.respond(exchange);
   return preflight ?? (typeof endpoint === 'object' ? cors.rejectPage(exchange, false) : undefined);
@@ -174,9 +165,6 @@ function createOwnHandlers({ endpoints }: JoinedHooks, parts: PipelineParts) {
     return handler;
   };
 }
-
-/** The viewer, null for an anonymous client or an expired token; or the response to a client that is rejected. */
-type Access = { readonly viewer: Viewer | null; readonly hasExpired: boolean } | HttpResponse;
 
 /** The response to a rejected request. */
 const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
@@ -309,15 +297,11 @@ const unguarded: RunInTurn = (statement) => statement();
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
 function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outages) {
-  const { config, database, feed, turns, responseCache, hooks, demoToken } = options;
+  const { config, feed, turns, responseCache, hooks } = options;
   const { findAgain, isValid, recheck, guard } = createTokenChecks(viewers, hooks);
   const maxAge = Math.min(cacheMaxAge, hooks.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { findAgain }, maxAge });
-  const shownToken = createDemoTokenFor(demoToken, config);
-  const demoTokenFor =
-    demoToken === undefined
-      ? shownToken
-      : untilRevoked(shownToken, feed, async () => (await findToken(database.sql, demoToken)) !== null);
+  const tokenFor = hooks.shownToken?.for ?? (() => undefined);
   const contextsBy = createContexts(options, viewers, outages, guard);
   const contextOf = contextsBy(turns.forRequest);
   const live = createLiveReads({
@@ -330,12 +314,12 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages({ ...options, ...hooks }, demoTokenFor, outages.watch),
+    page: createPages({ ...options, ...hooks, starters }, tokenFor, outages.watch),
     ...createGraphqlHandler({
       ...options,
       createContext: contextOf,
       live,
-      demoTokenFor,
+      tokenFor,
       recheck,
       schema: options.schema,
       plugins: options.plugins,

@@ -8,10 +8,11 @@ import { isAway } from '../database/connection.ts';
 import { longestConnecting } from '../database/session.ts';
 import { errorText, unserved } from '../errors.ts';
 import {
+  createRequestClass,
   timeouts as defaultTimeouts,
   endAfterIgnoredOffers,
-  GatewayRequest,
   mostConnections,
+  responseOn,
   watchConnections,
 } from '../http/connections.ts';
 import { errorResponse, failureResponse, httpErrors } from '../http/errorResponse.ts';
@@ -27,10 +28,9 @@ import { formFor, send, sendStream } from '../http/send.ts';
 import { createRequestLog } from '../telemetry/log.ts';
 import type { ServerOptions } from './options.ts';
 import { createPipeline, type Outages } from './pipeline.ts';
-import { createOperations, createUpgrades } from './webSocketAccess.ts';
 
 export function createGatewayServer(options: ServerOptions): Server {
-  const { config, logger, closing, timeouts = defaultTimeouts } = options;
+  const { config, logger, closing, hooks, timeouts = defaultTimeouts } = options;
   // Each stream adds a listener, so many listeners are no leak here.
   setMaxListeners(0, closing);
   const deadlines = createRequestDeadlines(options);
@@ -57,7 +57,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   });
   const server = createServer(
     {
-      IncomingMessage: GatewayRequest,
+      IncomingMessage: createRequestClass(hooks.upgrades?.accepts ?? (() => false)),
       // TCP probes find clients that left without closing the connection, such as the readers of idle streams.
       keepAlive: true,
       keepAliveInitialDelay: 30_000,
@@ -67,15 +67,25 @@ export function createGatewayServer(options: ServerOptions): Server {
     },
     handle,
   );
-  const own = config.DATABASE_CONNECTIONS + options.hooks.connections;
+  const own = config.DATABASE_CONNECTIONS + hooks.connections;
   server.maxConnections = options.maxConnections ?? mostConnections(own);
   const connections = watchConnections(server, timeouts, closing);
   // A server may ignore expectations other than `100-continue` (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);
-  const operations = createOperations(pipeline, listener, deadlines.end);
-  const upgrade = createUpgrades(options, pipeline, operations, listener);
+  const upgrade = hooks.upgrades?.createHandler({
+    ...pipeline,
+    ...{ listener, closing, responded: deadlines.end },
+  });
+  if (!upgrade) return server;
   server.on('upgrade', (request, socket, head) =>
-    connections.detach(socket, () => upgrade(request, socket, head)),
+    connections.detach(socket, () => {
+      const exchange = openExchange(request, responseOn(request, socket), listener);
+      upgrade(exchange, socket, head).catch((error: unknown) => {
+        // Ends the connection, rather than the process.
+        logger.error({ request: exchange.id, err: error }, 'upgrade failed');
+        socket.destroy();
+      });
+    }),
   );
   return server;
 }

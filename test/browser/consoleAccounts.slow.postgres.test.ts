@@ -2,7 +2,7 @@
 
 import { afterAll, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
-import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { loadDemo } from '../support/demo.ts';
 import { openTestDatabase, openTestGateway } from '../support/gateway.ts';
 import { violationsOf } from './axe.ts';
 import { saveScreenshot, useBrowser } from './browser.ts';
@@ -26,7 +26,7 @@ const browser = useBrowser();
 const tokens: Record<string, string> = {};
 const database = await openTestDatabase();
 // The demo account is the one with long words.
-await prepareDemo(database, undefined);
+await loadDemo(database);
 for (const table of ['DttTemplate', 'DttSession', 'LockSession'])
   await database.pool.query(`UPDATE "${table}" SET name = $1`, [longWord]);
 await database.pool.query(`UPDATE "DttDevice" SET "serialNumber" = $1`, [longWord]);

@@ -4,14 +4,14 @@ import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
-import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { loadDemo } from '../support/demo.ts';
 import { copyTemplate } from '../support/gateway.ts';
 
 let folder: string;
 beforeAll(async () => {
   folder = await copyTemplate();
   const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
-  await prepareDemo(database, folder);
+  await loadDemo(database, folder);
   await database.close();
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));

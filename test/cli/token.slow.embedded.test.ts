@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { commandName, connectionTo } from '../../src/database/embedded/server.ts';
 import { unresponsiveText } from '../../src/database/session.ts';
-import { prepareDemo } from '../../src/demo/demoAccount.ts';
+import { loadDemo } from '../support/demo.ts';
 import { copyTemplate, withClient } from '../support/gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
 import { runHere } from '../support/runHere.ts';
@@ -16,7 +16,7 @@ let gateway: ServedGateway;
 beforeAll(async () => {
   folder = await copyTemplate();
   const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
-  await prepareDemo(database, folder);
+  await loadDemo(database, folder);
   // Control characters in the name of a token were allowed once.
   const old = { name: 'old\n\x1b[31mname', slot: 1, digest: new Uint8Array(32), revokedAt: new Date() };
   await database.client.apiToken.create({ data: { ...old, user: { connect: { username: 'demo' } } } });

@@ -1,14 +1,14 @@
 /** Commands over a PostgreSQL server, also with a role that may only read. */
 
 import { expect, it, onTestFinished } from 'vitest';
-import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { withoutPassword } from '../../src/errors.ts';
+import { loadDemo } from '../support/demo.ts';
 import { openTestDatabase } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
 import { databaseWith } from '../support/setUp.ts';
 
 const { database } = await databaseWith();
-await prepareDemo(database, undefined);
+await loadDemo(database);
 
 const urlWith = (change: Partial<URL>) =>
   Object.assign(new URL(database.pool.options.connectionString ?? ''), change).href;

@@ -6,7 +6,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { executions } from '../../src/schema/operation.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { hasTools } from '../support/settings.ts';
+import { hasTools, hasWebSockets } from '../support/settings.ts';
 import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
@@ -55,7 +55,8 @@ const ways: Record<string, Send> = {
       `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"graphqlQuery","arguments":${bodyOf(query, variables)}}}`,
     ),
 };
-const names = Object.keys(ways).filter((name) => hasTools || name !== 'by a tool');
+const missing = [...(hasTools ? [] : ['by a tool']), ...(hasWebSockets ? [] : ['by a WebSocket'])];
+const names = Object.keys(ways).filter((name) => !missing.includes(name));
 
 /** What the responses to a request say, and how many executions each took. A repeated request takes the same way. */
 async function expectTwice(how: string, query: string, variables: string, says: RegExp, count: number) {

@@ -6,6 +6,7 @@ import { messages } from '../../src/errors.ts';
 import { mostPipelined } from '../../src/http/connections.ts';
 import { openBeside, openTestGateway, rest } from '../support/gateway.ts';
 import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
+import { hasWebSockets } from '../support/settings.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
 const timeouts = { head: 1_000, request: 1_500, silence: 5_000, idle: 5_000, closing: 300 };
@@ -320,7 +321,7 @@ describe('the gateway responds to', () => {
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200]);
   });
 
-  it.each([
+  it.skipIf(!hasWebSockets).each([
     ['a WebSocket', '/graphql', handshake, 101],
     ['a WebSocket at a path that has none', '/healthz', 'Connection: Upgrade\r\nUpgrade: websocket\r\n', 426],
   ])('%s behind requests that have no response yet', async (_, path, headers, status) => {

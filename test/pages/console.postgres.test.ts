@@ -19,7 +19,7 @@ const types = new Map([
   ['.svg', 'image/svg+xml'],
 ]);
 
-const { gateway } = await gatewayWith([], { demoToken: 'dvt_x-Y_1' });
+const { gateway } = await gatewayWith([], { shownToken: 'dvt_x-Y_1' });
 
 const ask = (path: string, options?: RequestInit) => fetch(gateway.url + path, options);
 

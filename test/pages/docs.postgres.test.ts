@@ -6,7 +6,7 @@ import { routes } from '../../src/rest/routes.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
-const { gateway } = await gatewayWith([], { demoToken: 'dvt_x-Y_1' });
+const { gateway } = await gatewayWith([], { shownToken: 'dvt_x-Y_1' });
 
 const ask = (path: string, options?: RequestInit) => fetch(gateway.url + path, options);
 

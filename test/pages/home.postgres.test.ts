@@ -14,7 +14,7 @@ import { readConfig } from '../support/settings.ts';
 import { databaseWith, gatewayBeside } from '../support/setUp.ts';
 
 const { database, alice } = await databaseWith('alice');
-const gateway = await gatewayBeside(database, { demoToken: alice.token });
+const gateway = await gatewayBeside(database, { shownToken: alice.token });
 
 const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
@@ -85,7 +85,8 @@ describe('without a demo token', () => {
   ): Promise<string[]> {
     const feed = { listening: true };
     const elsewhere = accounts && { ...accounts, restErrors: {} };
-    const options = { config: readConfig(env), database, feed, accounts: elsewhere };
+    const starters = [{ command: 'demo', says: 'The demo account and its token:' }];
+    const options = { config: readConfig(env), database, feed, accounts: elsewhere, starters };
     const pages = createPages(
       options,
       () => undefined,

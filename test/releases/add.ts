@@ -11,13 +11,13 @@ import { digestOf } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { engineFolder } from '../../src/database/embedded/folder.ts';
 import { pack } from '../../src/database/embedded/newDatabase.ts';
-import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { release } from '../../src/version.ts';
+import { loadDemo } from '../support/demo.ts';
 import { keptToken } from './kept.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dovetail-release-'));
 const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder });
-await prepareDemo(database, folder);
+await loadDemo(database, folder);
 await database.pool.query(
   `INSERT INTO "ApiToken" ("userId", name, digest, scope, slot)
    SELECT id, 'kept', decode($1, 'hex'), 'manage', 5 FROM "User" WHERE username = 'demo'`,

@@ -4,11 +4,11 @@ import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { isObjectType, parse } from 'graphql';
 import type { OperationObject, SchemaObject } from 'openapi3-ts/oas31';
 import { describe, expect, it } from 'vitest';
-import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import { describeRest } from '../../src/rest/openapi.ts';
 import { overrides } from '../../src/rest/overrides.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
+import { loadDemo } from '../support/demo.ts';
 import { openTestGateway, rest } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
@@ -24,7 +24,7 @@ describe('the OpenAPI document', () => {
     const gateway = await openTestGateway();
     try {
       // With a fixed time, the examples are always the same.
-      const token = await prepareDemo(gateway.database, folder, new Date('2026-02-17T12:00:00Z'));
+      const token = await loadDemo(gateway.database, folder, new Date('2026-02-17T12:00:00Z'));
       const examples: Record<string, unknown> = {};
       for (const { method, path, operation, isList, body } of routes) {
         const given = await rest(gateway, token, withId(path, 1) + (isList ? '?limit=1' : ''), {

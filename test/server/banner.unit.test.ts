@@ -19,11 +19,17 @@ describe('the banner', () => {
     [
       'that it listens on every address, the metrics, and why there is one process',
       { HOST: '::', WORKERS: '4', ...quiet },
-      { demoToken: 'dvt_x', lines: [['Metrics', 'http://[::1]:9464/metrics']] },
+      {
+        shownToken: 'dvt_x',
+        lines: [
+          ['Token', 'dvt_x'],
+          ['Metrics', 'http://[::1]:9464/metrics'],
+        ],
+      },
       [
         '  Start here  http://127.0.0.1:4000  (listens on every address, HOST ::)',
         '  Database    .data (embedded)',
-        '  Token       dvt_x  (of the demo account)',
+        '  Token       dvt_x',
         '  Metrics     http://[::1]:9464/metrics',
         '  Workers     1: the embedded database belongs to one process. Set DATABASE_URL for more.',
       ],
@@ -31,14 +37,13 @@ describe('the banner', () => {
     [
       'the address of clients, and where it listens for the proxy',
       { HOST: '0.0.0.0', PUBLIC_URL: 'https://home.example/dovetail', GRAPHIQL: 'off' },
-      { demoToken: 'dvt_x' },
+      { shownToken: 'dvt_x' },
       [
         '  Start here      https://home.example/dovetail',
         '  Listens on      http://127.0.0.1:4000  (listens on every address, HOST 0.0.0.0)',
         '  Console         https://home.example/dovetail/console',
         '  REST reference  https://home.example/dovetail/docs',
         '  Database        .data (embedded)',
-        '  Token           dvt_x  (of the demo account)',
       ],
     ],
     [

@@ -54,7 +54,7 @@ it('a gateway applies its settings, and releases everything when it is closed', 
     DATABASE_CONNECTIONS: '3',
     RESPONSE_CACHE_MB: '1',
   });
-  const { url, lines, demoToken, database } = gateway;
+  const { url, lines, shownToken, database } = gateway;
   const metricsUrl = lines?.[0]?.[1] ?? '';
   expect(database.pool.options.max).toBe(3);
   const client = await database.pool.connect();
@@ -62,7 +62,7 @@ it('a gateway applies its settings, and releases everything when it is closed', 
   const { connection } = client as typeof client & { readonly connection: { readonly stream: Socket } };
   expect(connection.stream.timeout).toBe(8_000);
   client.release();
-  const headers = { Authorization: `Bearer ${demoToken}` };
+  const headers = { Authorization: `Bearer ${shownToken}` };
   // A response of a few kilobytes is cached.
   for (let time = 0; time < 2; time++) await (await fetch(`${url}/api/v1/dtt/sessions`, { headers })).text();
   expect(await (await fetch(metricsUrl)).text()).toMatch(
@@ -76,7 +76,7 @@ it('a gateway applies its settings, and releases everything when it is closed', 
   await expect(database.pool.query('SELECT 1')).rejects.toThrow();
 
   const again = await open({ RESPONSE_CACHE_MB: '0', METRICS_PORT: '0' });
-  expect(again.demoToken).toBe(demoToken);
+  expect(again.shownToken).toBe(shownToken);
   for (let time = 0; time < 2; time++)
     await (await fetch(`${again.url}/api/v1/dtt/sessions`, { headers })).text();
   expect(await (await fetch(again.lines?.[0]?.[1] ?? '')).text()).toMatch(
@@ -108,7 +108,7 @@ it('a gateway that closes sends a large response to its end to a client that is 
     hostname,
     port,
     path: '/api/v1/users/me',
-    headers: { Authorization: `Bearer ${gateway.demoToken}` },
+    headers: { Authorization: `Bearer ${gateway.shownToken}` },
   });
   asking.end();
   const [response] = await once(asking, 'response');

@@ -1,27 +1,21 @@
 /** The server over a fake database: how it applies its settings, and how it handles failures. */
 
 import { once } from 'node:events';
-import { IncomingMessage, request, type Server } from 'node:http';
-import { Socket } from 'node:net';
-import { ReadableStream } from 'node:stream/web';
+import { request, type Server } from 'node:http';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { digestOf } from '../../src/auth/tokens.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
-import { jsonResponse, type StreamedResponse } from '../../src/http/response.ts';
+import { jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { joinHooks } from '../../src/server/hooks.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
-import type { Pipeline } from '../../src/server/pipeline.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
-import { createOperations } from '../../src/server/webSocketAccess.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
-import { nobodyListens } from '../support/exchanges.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { listen } from '../support/listen.ts';
 import { readConfig } from '../support/settings.ts';
-import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 const token = `dvt_${'a'.repeat(43)}`;
 const viewerId = 1;
@@ -66,7 +60,6 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
     feed: fake.feed,
     responseCache,
     logger: createLogger('error', { write: (line: string) => log.push(line) }),
-    demoToken: undefined,
     turns: createTurns(10, config.MAX_WAITING),
     hooks: joinHooks([]),
     closing: new AbortController().signal,
@@ -183,41 +176,6 @@ it.each([
     expect(log.join('')).toContain(`there was no response after ${longest} ms`);
   },
 );
-
-it('a subscription may last longer than the deadline of a response, and is not reported', async () => {
-  const { url, sql, log } = await open();
-  sql.findMany.mockResolvedValue([]);
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-  const socket = await connectSocket({ url }, token);
-  socket.send({
-    id: '1',
-    type: 'subscribe',
-    payload: { query: 'subscription { dttDevice(databaseId: 1) { id } }' },
-  });
-  expect(await socket.next()).toMatchObject({ id: '1', type: 'next' });
-  vi.advanceTimersByTime(60_000);
-  expect(log).toEqual([]);
-  closeSockets();
-});
-
-it('a subscription that begins only after its deadline does not count as open', async () => {
-  const ended = vi.fn();
-  let respond = (_: StreamedResponse) => {};
-  const parts = {
-    respond: () =>
-      new Promise((settle) => {
-        respond = settle;
-      }),
-  } as unknown as Pipeline;
-  const { run } = createOperations(parts, nobodyListens, () => {});
-  const message = { id: '1', authorization: undefined, content: {} };
-  const { exchange, response } = run(new IncomingMessage(new Socket()), message);
-  exchange.message?.cutShort(jsonResponse(500, ''));
-  expect(await response).toMatchObject({ status: 500 });
-  await new Promise((settle) => setImmediate(settle));
-  respond({ status: 200, headers: {}, stream: new ReadableStream(), ended });
-  await vi.waitFor(() => expect(ended).toHaveBeenCalledOnce());
-});
 
 it.each(['/api/v1/dtt', '/graphql?query={viewer{id}}'])(
   'an unexpected error is masked, and logged with the request id that the client gets: %s',

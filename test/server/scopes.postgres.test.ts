@@ -14,7 +14,7 @@ import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
-import { hasTools } from '../support/settings.ts';
+import { hasTools, hasWebSockets } from '../support/settings.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 import { connect } from '../support/toolClient.ts';
 
@@ -87,7 +87,7 @@ const get =
     send(target, { method, headers: { Accept: accept, ...authorized(scope) } });
 const targetOf = (query: string) => `/graphql?${new URLSearchParams({ query })}`;
 
-const webSocket =
+const throughSocket =
   (query: () => string): Run =>
   async (scope) => {
     const socket = await connectSocket(gateway, tokens.get(scope) ?? '');
@@ -136,8 +136,6 @@ const cases: [string, Scope, Run][] = [
     'read',
     post(() => ({ query: subscription }), 'multipart/mixed;subscriptionSpec=1.0'),
   ],
-  ['a query through a WebSocket', 'read', webSocket(() => query)],
-  ['a subscription through a WebSocket', 'read', webSocket(() => subscription)],
   ['POST of activateTemplate', 'activate', post(() => ({ query: activation() }))],
   [
     'an activation with the name of its type',
@@ -146,7 +144,6 @@ const cases: [string, Scope, Run][] = [
   ],
   ['an activation as one event', 'activate', post(() => ({ query: activation() }), 'text/event-stream')],
   ['an activation in a batch', 'activate', post(() => [{ query }, { query: activation() }])],
-  ['an activation through a WebSocket', 'activate', webSocket(activation)],
   [
     'a persisted activation',
     'activate',
@@ -154,11 +151,17 @@ const cases: [string, Scope, Run][] = [
   ],
   ['POST of createApiToken', 'manage', post(() => ({ query: creation }))],
   ['POST of revokeApiToken', 'manage', post(() => ({ query: revocation }))],
-  ['createApiToken through a WebSocket', 'manage', webSocket(() => creation)],
   ['revokeApiToken in a batch', 'manage', post(() => [{ query: revocation }])],
   ['an activation beside a creation', 'manage', post(() => ({ query: both() }))],
   ['a persisted creation', 'manage', post(() => ({ documentId: 'Created', variables: { id: template() } }))],
   ...restCases,
+];
+
+const socketCases: [string, Scope, Run][] = [
+  ['a query', 'read', throughSocket(() => query)],
+  ['a subscription', 'read', throughSocket(() => subscription)],
+  ['an activation', 'activate', throughSocket(activation)],
+  ['createApiToken', 'manage', throughSocket(() => creation)],
 ];
 
 /** The tools, with the scope that each needs. */
@@ -201,6 +204,10 @@ async function check(needed: Scope, run: Run): Promise<void> {
 }
 
 it.each(cases)('%s needs the scope %s', (_, needed, run) => check(needed, run));
+
+it.skipIf(!hasWebSockets).each(socketCases)('%s through a WebSocket needs the scope %s', (_, needed, run) =>
+  check(needed, run),
+);
 
 it('every mutation is in the table, and says which scope it needs', () => {
   const mutations = Object.values(schema.getMutationType()?.getFields() ?? {});

@@ -14,13 +14,18 @@ import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { createTurns } from '../../src/database/turns.ts';
 import { createViewerVersions } from '../../src/database/viewerVersions.ts';
-import { prepareDemo } from '../../src/demo/demoAccount.ts';
 import type { Extension, Hooks } from '../../src/extensionPoints.ts';
+import { extensions as all } from '../../src/extensions/extensions.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
-import { findAccountsElsewhere, loadSchema, openExtensions } from '../../src/server/hooks.ts';
+import {
+  findAccountsElsewhere,
+  loadPlugins,
+  loadSchema,
+  openExtensions,
+  owners,
+} from '../../src/server/hooks.ts';
 import type { ServerOptions } from '../../src/server/options.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
-import { loadPlugins } from '../../src/server/yogaPlugins.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
 import { readLog } from './feed.ts';
@@ -35,6 +40,8 @@ export interface TestGateway {
   readonly feed: ChangeFeed;
   /** The lines that the gateway has logged, among them the errors that it hid from clients. */
   readonly log: readonly string[];
+  /** The token that pages show. */
+  readonly shownToken: string | undefined;
   /** The number of open connections. */
   connections(): Promise<number>;
   close(): Promise<void>;
@@ -106,6 +113,10 @@ export interface TestGatewayOptions extends Partial<ServerOptions> {
   readonly cacheBytes?: number;
   /** In place of the extensions of the list. */
   readonly extensions?: readonly Extension[];
+  /** Whether it gets the demo account. Other tests have accounts of their own. */
+  readonly hasDemo?: boolean;
+  /** A token that pages show. */
+  readonly shownToken?: string;
 }
 
 /**
@@ -133,20 +144,24 @@ export async function openTestGateway(
   };
   const turns = createTurns(database.pool.options.max, parts.config.MAX_WAITING);
   const opened: Hooks[] = [];
+  const accounts = findAccountsElsewhere(parts.config);
+  const { shownToken: token, hasDemo = false } = options;
+  const list = (options.extensions ?? all).filter(({ settings }) => hasDemo || !('DEMO_ACCOUNT' in settings));
   const hooks = await openExtensions(
     parts.config,
-    { ...parts, turns },
+    { ...parts, turns, owners, accounts },
     (each) => opened.unshift(each),
-    options.extensions,
+    token === undefined
+      ? list
+      : [...list, { settings: {}, open: async () => ({ shownToken: { token, for: () => token } }) }],
   );
   const server = createGatewayServer({
     ...parts,
     turns,
     hooks,
     schema: await loadSchema(parts.config),
-    plugins: await loadPlugins(parts.config.YOGA_PLUGINS),
-    accounts: findAccountsElsewhere(parts.config),
-    demoToken: undefined,
+    plugins: await loadPlugins(parts.config),
+    accounts,
     closing: closing.signal,
     ...options,
   });
@@ -157,6 +172,7 @@ export async function openTestGateway(
     feed,
     responseCache,
     log,
+    shownToken: hooks.shownToken?.token,
     connections: promisify(server.getConnections.bind(server)),
     async close() {
       const closed = once(server, 'close');
@@ -183,11 +199,11 @@ export interface DemoGateway extends TestGateway {
 
 /** Starts a gateway over a new database with the demo account, as `npm start` does without settings. */
 export async function openDemoGateway(options: TestGatewayOptions = {}): Promise<DemoGateway> {
-  const database = await openTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
-  const demoToken = await prepareDemo(database, folder);
+  const settings = { DEMO_ACCOUNT: 'public', DATA_DIR: folder, ...options.settings };
+  const gateway = await openTestGateway(undefined, { ...options, hasDemo: true, settings });
   await rm(folder, { recursive: true });
-  return { ...(await openTestGateway(database, { demoToken, ...options })), token: demoToken ?? '' };
+  return { ...gateway, token: gateway.shownToken ?? '' };
 }
 
 /** Skips the tests of a `describe` unless the run has the engine that they need. @param reason is printed. */

@@ -1,5 +1,6 @@
 /** The settings of the core together with those of all extensions. */
 
+import { existsSync } from 'node:fs';
 import { readConfig as readConfigOf, settingsOf } from '../../src/config/config.ts';
 import { SetupError } from '../../src/errors.ts';
 import { extensions } from '../../src/extensions/extensions.ts';
@@ -11,6 +12,9 @@ export const variables = Object.keys(settings).flatMap((name) => [name, `${name}
 
 /** Whether there are tools for language models, one of the ways to run an operation. */
 export const hasTools = 'MCP' in settings;
+
+/** Whether there are WebSockets, another one. */
+export const hasWebSockets = existsSync('src/extensions/webSockets');
 
 /** Why settings are rejected. */
 export function complaintAbout(env: Readonly<Record<string, string>>): string {

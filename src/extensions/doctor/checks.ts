@@ -54,9 +54,7 @@ export async function examine(
 /** Whether the persisted operations that the settings name can be used. */
 async function checkPersisted(config: Config, extensions: readonly Extension[]): Promise<Found> {
   const { createDocuments } = await import('../../graphql/documents.ts');
-  const { loadPlugins } = await import('../../server/yogaPlugins.ts');
   const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
-  await loadPlugins(config.YOGA_PLUGINS);
   const schemas = await Promise.all(extensions.map((extension) => extension.schema?.(config)));
   loadPersistedOperations(config, createDocuments(config, schemas.find(Boolean)));
   return 'all of them can be used';

@@ -42,6 +42,9 @@ import { pageErrors } from '../../schema/loading/pagination.ts';
 import { schema } from '../../schema/schema.ts';
 import { namesToken, readsTokens } from '../../schema/types/apiToken.ts';
 
+const noTokens = 'The tokens of the account are not available here';
+export const onlyQueries = 'Only queries are run here: no mutations, and no subscriptions';
+
 export interface Tool {
   readonly name: string;
   readonly description: string;
@@ -110,7 +113,7 @@ function problemWithArguments(given: Arguments, { properties, required }: Object
   }
   const missing = required.find((name) => given[name] === undefined);
   if (missing !== undefined) return `The argument ${missing} is missing`;
-  return namesToken(given) ? messages.noTokens : undefined;
+  return namesToken(given) ? noTokens : undefined;
 }
 
 /** An operation may have several routes. Its tool is made of the first. */
@@ -239,8 +242,8 @@ function problemWithQuery(query: unknown, maxTokens: number): string | undefined
     const isQuery = definitions.every(
       (node) => node.kind !== Kind.OPERATION_DEFINITION || node.operation === OperationTypeNode.QUERY,
     );
-    if (!isQuery) return messages.onlyQueries;
-    return readsTokens(document) ? messages.noTokens : undefined;
+    if (!isQuery) return onlyQueries;
+    return readsTokens(document) ? noTokens : undefined;
   } catch (error) {
     // The API reports errors of syntax by itself. A document that is too deep for this parser is rejected here: the parser of
     // the API might read it.

@@ -3,6 +3,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, describe, expect, it } from 'vitest';
 import { messages } from '../../../src/errors.ts';
+import { onlyQueries } from '../../../src/extensions/mcp/tools.ts';
 import { routes } from '../../../src/rest/routes.ts';
 import { importTemplate } from '../../support/accounts.ts';
 import { postJson, rest } from '../../support/gateway.ts';
@@ -97,7 +98,7 @@ describe('a tool', () => {
     ['activateDttTemplate', { id: 2147483647 }, messages.templateNotOwned],
     ['activateDttTemplate', { id: '..' }, messages.templateNotOwned],
     ['graphqlQuery', { query: 7 }, 'The argument query must be a string'],
-    ['graphqlQuery', { query: 'subscription { viewer { id } }' }, messages.onlyQueries],
+    ['graphqlQuery', { query: 'subscription { viewer { id } }' }, onlyQueries],
     [
       'graphqlQuery',
       {
@@ -105,7 +106,7 @@ describe('a tool', () => {
           'query A { viewer { id } } mutation B { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }',
         operationName: 'A',
       },
-      messages.onlyQueries,
+      onlyQueries,
     ],
     [
       'graphqlQuery',

@@ -63,8 +63,8 @@ describe('a traced gateway', () => {
       delivered += '\n';
       response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
     });
-    await trace(`${await listen(collector)}/`, async ({ url, demoToken, database }) => {
-      token = demoToken ?? '';
+    await trace(`${await listen(collector)}/`, async ({ url, shownToken, database }) => {
+      token = shownToken ?? '';
       const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
       const post = async (query: string, variables = {}) => {
         const body = JSON.stringify({ query, variables });

@@ -55,7 +55,7 @@ describe('a gateway with an upstream', () => {
     };
     const opened = await openGateway(settings());
     gateway = opened;
-    expect(opened.demoToken).toBeUndefined();
+    expect(opened.shownToken).toBeUndefined();
     await vi.waitFor(async () => expect(await statusOf(opened)).toMatch(/last success 2/), {
       timeout: 20_000,
     });

@@ -1,12 +1,8 @@
 /** A gateway and a mirror of it, with a proxy between them that can misbehave. */
 
 import { randomUUID } from 'node:crypto';
-import { mkdtemp } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createToken } from '../../../../src/auth/tokens.ts';
-import { prepareDemo } from '../../../../src/demo/demoAccount.ts';
 import {
   createUpstream,
   type Timing,
@@ -15,6 +11,7 @@ import {
 import type { SyncReport } from '../../../../src/extensions/upstream/mirror/report.ts';
 import type { MirrorService } from '../../../../src/extensions/upstream/mirror/service.ts';
 import { type SyncOptions, sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { loadDemo } from '../../../support/demo.ts';
 import {
   openTestDatabase,
   openTestGateway,
@@ -129,8 +126,7 @@ export const sessionCount = 24;
 export async function openScene(): Promise<Scene> {
   const database = await openTestDatabase();
   const { client } = database;
-  const sourceToken = await prepareDemo(database, await mkdtemp(join(tmpdir(), 'dovetail-test-')));
-  if (sourceToken === undefined) throw new Error('the demo account has no token');
+  const sourceToken = await loadDemo(database);
   const coach = await client.user.findUniqueOrThrow({ where: { username: 'coach' } });
   await client.dttSession.deleteMany({ where: { id: { gt: sessionCount } } });
   await client.user.updateMany({ where: { username: 'demo' }, data: { dttTotalSessions: sessionCount } });

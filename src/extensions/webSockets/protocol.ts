@@ -1,13 +1,11 @@
 /**
  * GraphQL over WebSocket: the server of graphql-ws, with the hooks by which the pipeline authenticates its clients and runs their
- * operations. `http/webSocket.ts` has the sockets.
+ * operations. `socket.ts` has the sockets.
  *
  * Promises: the protocol `graphql-transport-ws`; an operation is limited, cached, logged and measured like a POST; a socket ends
  * with its token. To replace it: use graphql-ws' adapter of another WebSocket server.
  */
 
-import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
 import {
   type ExecutionResult,
   type FormattedExecutionResult,
@@ -15,95 +13,20 @@ import {
   GraphQLSchema,
   parse,
 } from 'graphql';
-import { CloseCode, type ConnectionInitMessage, handleProtocols, makeServer, type Server } from 'graphql-ws';
-import type { WebSocket } from 'ws';
+import { CloseCode, type ConnectionInitMessage, makeServer, type Server } from 'graphql-ws';
 import { problemOf, type Viewer } from '../../auth/viewer.ts';
 import { type TokenProblem, tokenProblems } from '../../errors.ts';
 import { type Exchange, endExchange } from '../../http/exchange.ts';
-import { type HttpResponse, isResponse, type StreamedResponse } from '../../http/response.ts';
+import { type HttpResponse, isResponse } from '../../http/response.ts';
 import type { UserQuota } from '../../http/userQuota.ts';
-import { closeCodes, createLimitedSocket, createSocketServer } from '../../http/webSocket.ts';
 import { errorsOf, OperationFailed } from '../../schema/endings.ts';
-
-interface WebSocketsOptions extends ProtocolOptions {
-  /** How many bytes a message may have. */
-  readonly longestMessage: number;
-  /** Aborted when the gateway closes. */
-  readonly closing: AbortSignal;
-}
-
-/** The close codes of a client that leaves in order, or without a code. */
-const inOrder = new Set([1000, 1001, 1005, 1006]);
-
-export function createWebSockets({ longestMessage, closing, ...options }: WebSocketsOptions) {
-  const server = createSocketServer(longestMessage, handleProtocols);
-  const protocol = createProtocol(options);
-
-  function serve(webSocket: WebSocket, exchange: Exchange): void {
-    const connection = createLimitedSocket(webSocket, exchange);
-    const closed = protocol.opened(connection, connection);
-    const leave = () => void connection.leave();
-    closing.addEventListener('abort', leave);
-    webSocket.once('close', (code, reason) => {
-      closing.removeEventListener('abort', leave);
-      void closed(code, String(reason));
-      if (!inOrder.has(code)) exchange.errorCode = String(code);
-      endExchange(exchange, 101);
-    });
-    if (closing.aborted) leave();
-  }
-
-  return {
-    /** Opens a WebSocket. `webSocketAccess.ts` must have found no error in the request. */
-    accept(exchange: Exchange, socket: Duplex, head: Buffer): void {
-      const { request, response } = exchange;
-      server.handleUpgrade(request, socket, head, (webSocket) => {
-        // From now on the exchange ends when the socket does.
-        response.detachSocket(request.socket);
-        serve(webSocket, exchange);
-      });
-    },
-  };
-}
-
-/** An operation, or the authentication of the client before its first operation. */
-interface Incoming {
-  /** The request id in the log. */
-  readonly id: string;
-  /** The value that a request would have in its `Authorization` header. */
-  readonly authorization: string | undefined;
-  /** The parsed value that a request would have in its body; undefined for the authentication. */
-  readonly content?: unknown;
-}
-
-/** The pipeline as WebSockets use it: it authenticates clients, and runs operations that have no request of their own. */
-export interface PipelineAccess {
-  /**
-   * Runs an operation as if it were a request: it is counted, limited, cached, logged and measured as one.
-   * @param opening the request that opened the connection.
-   * @returns an exchange, which the caller has to end, and the response, which never rejects. The stream of a subscription
-   * has one result in each piece, and breaks off with an `OperationFailed`.
-   */
-  run(
-    opening: IncomingMessage,
-    incoming: Incoming,
-  ): { readonly exchange: Exchange; readonly response: Promise<HttpResponse | StreamedResponse> };
-  /**
-   * Authenticates a client, which counts as a request for the rate limit.
-   * @returns the viewer, null for a token that is not valid; or the error response of a rejected request. Never rejects.
-   */
-  identify(
-    opening: IncomingMessage,
-    incoming: Incoming,
-  ): Promise<{ readonly viewer: Viewer | null; readonly hasExpired?: boolean } | HttpResponse>;
-  /** Calls back, at most once, when the viewer's token ends. @returns a function that ends the watch. */
-  watchToken(viewer: Viewer, onEnded: (problem: TokenProblem) => void): () => void;
-}
+import type { Operations } from './operations.ts';
+import { closeCodes, type createLimitedSocket } from './socket.ts';
 
 type GraphqlSocket = ReturnType<typeof createLimitedSocket>;
 
 interface ProtocolOptions {
-  readonly operations: PipelineAccess;
+  readonly operations: Operations;
   /** How many sockets each user may have. */
   readonly connectionQuota: UserQuota;
 }
@@ -138,7 +61,7 @@ export function createProtocol(options: ProtocolOptions): Server<GraphqlSocket> 
     onOperation({ connectionParams, extra: connection }, _id, content) {
       const authorization = authorizationOf(connection, connectionParams);
       return resultsOf(connection, (id) =>
-        operations.run(connection.opening.request, { id, authorization, content }),
+        operations.run(connection.opening.request, { id, authorization }, content),
       );
     },
 
@@ -196,7 +119,7 @@ async function admit(
     const { errors } = JSON.parse(who.body.toString());
     return connection.close(closeCodes.tryAgainLater, errors[0].message);
   }
-  const { viewer, hasExpired = false } = who;
+  const { viewer, hasExpired } = who;
   if (!viewer) return rejectToken(connection, problemOf(authorization, hasExpired));
   if (!connection.isOpen()) return undefined;
   if (!connectionQuota.acquire(viewer.id)) {
@@ -209,7 +132,7 @@ async function admit(
 }
 
 type Turns = Pick<GraphqlSocket, 'nextId' | 'takeTurn'>;
-type Run = (id: string) => ReturnType<PipelineAccess['run']>;
+type Run = (id: string) => ReturnType<Operations['run']>;
 
 /**
  * The results of an operation. They end at once when graphql-ws stops them. After that graphql-ws would send a message with their

@@ -3,19 +3,28 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import { createDemoTokenFor } from '../../src/pages/demoToken.ts';
-import { openDemoGateway, openTestGateway, type TestGateway } from '../support/gateway.ts';
-import { openRaw, parseResponses } from '../support/rawHttp.ts';
+import { createHostCheck, showToken } from '../../../src/extensions/demo/shownToken.ts';
+import { openDemoGateway, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { openRaw, parseResponses } from '../../support/rawHttp.ts';
 
-const token = 'dvt_of-the-demo-account';
-
-const gateway = await openDemoGateway();
-afterAll(() => gateway.close());
-const open = await openTestGateway(
-  { ...gateway.database, close: async () => {} },
-  { demoToken: gateway.token, settings: { HOST: '0.0.0.0', DEMO_ACCOUNT: 'public' } },
-);
+const open = await openDemoGateway();
 afterAll(() => open.close());
+const { token } = open;
+const here = { HOST: '127.0.0.1', DEMO_ACCOUNT: 'local' } as const;
+const gateway = await openTestGateway(
+  { ...open.database, close: async () => {} },
+  {
+    extensions: [
+      {
+        settings: {},
+        open: async (_, { database: { sql }, feed }) => ({
+          shownToken: showToken(token, here, { sql, feed }),
+        }),
+      },
+    ],
+  },
+);
+afterAll(() => gateway.close());
 
 function requestFor(host: string | undefined, url = '/', headers: Record<string, string> = {}) {
   const request = new IncomingMessage(new Socket());
@@ -25,7 +34,7 @@ function requestFor(host: string | undefined, url = '/', headers: Record<string,
 }
 
 const isShown = (HOST: string, host: string | undefined, url?: string, headers?: Record<string, string>) =>
-  createDemoTokenFor(token, { HOST, DEMO_ACCOUNT: 'local' })(requestFor(host, url, headers)) === token;
+  createHostCheck({ HOST, DEMO_ACCOUNT: 'local' })(requestFor(host, url, headers));
 
 const loopback = '127.0.0.1';
 
@@ -72,13 +81,9 @@ describe('the demo token', () => {
     expect(isShown(loopback, 'rebound.example', '/', forwarded)).toBe(false);
   });
 
-  it('is shown for every host with DEMO_ACCOUNT=public, if there is a demo token', () => {
-    for (const HOST of [loopback, '0.0.0.0', '::']) {
-      const tokenFor = createDemoTokenFor(token, { HOST, DEMO_ACCOUNT: 'public' });
-      expect(tokenFor(requestFor('gateway.example'))).toBe(token);
-      const withoutDemo = createDemoTokenFor(undefined, { HOST, DEMO_ACCOUNT: 'public' });
-      expect(withoutDemo(requestFor('localhost'))).toBeUndefined();
-    }
+  it('is shown for every host with DEMO_ACCOUNT=public', () => {
+    for (const HOST of [loopback, '0.0.0.0', '::'])
+      expect(createHostCheck({ HOST, DEMO_ACCOUNT: 'public' })(requestFor('gateway.example'))).toBe(true);
   });
 });
 
@@ -108,7 +113,7 @@ describe('the page', () => {
         const { status, headers, body } = await pageAt(at, path, host, accept);
         expect(status).toBe(200);
         // Compared as a boolean, since a failed assertion should not print megabytes.
-        expect({ host, shown: body.includes(gateway.token) }).toEqual({ host, shown });
+        expect({ host, shown: body.includes(token) }).toEqual({ host, shown });
         expect(headers.vary?.split(', ')).toContain('Host');
         expect(headers['cache-control']).toBe('private, no-cache');
       }

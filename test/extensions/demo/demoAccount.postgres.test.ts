@@ -1,10 +1,10 @@
 /** The demo account on a server, where there is no folder to store its token in. */
 
 import { expect, it } from 'vitest';
-import { createToken, findToken } from '../../src/auth/tokens.ts';
-import { checkOnlyDemo, prepareDemo, resetDemo } from '../../src/demo/demoAccount.ts';
-import { openTestDatabase } from '../support/gateway.ts';
-import { databaseWith } from '../support/setUp.ts';
+import { createToken, findToken } from '../../../src/auth/tokens.ts';
+import { checkOnlyDemo, prepareDemo, resetDemo } from '../../../src/extensions/demo/demoAccount.ts';
+import { openTestDatabase } from '../../support/gateway.ts';
+import { databaseWith } from '../../support/setUp.ts';
 
 const { database } = await databaseWith();
 

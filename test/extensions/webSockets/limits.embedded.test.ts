@@ -1,6 +1,7 @@
 /** The limits of WebSockets: connections, requests, memory and time; and how they end when the gateway closes. */
 
 import { afterAll, afterEach, expect, it, vi } from 'vitest';
+import { createUpgrades } from '../../../src/extensions/webSockets/upgrades.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type Events, subscribe } from '../../support/events.ts';
 import { openTestGateway } from '../../support/gateway.ts';
@@ -16,7 +17,20 @@ const gateway = await openTestGateway(undefined, {
     RATE_LIMIT: '20',
     RATE_LIMIT_ANONYMOUS: '4',
   },
-  mostSockets: 2,
+  extensions: [
+    {
+      settings: {},
+      open: async (config) => ({
+        upgrades: {
+          accepts: ({ headers }) => headers.upgrade === 'websocket',
+          createHandler(pipeline) {
+            const upgrade = createUpgrades(config, pipeline, 2);
+            return async (...given) => upgrade(...given);
+          },
+        },
+      }),
+    },
+  ],
 });
 afterEach(() => {
   for (const stream of streams.splice(0)) stream.leave();

@@ -3,11 +3,11 @@
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { createToken, findToken, listTokens, revokeToken } from '../../src/auth/tokens.ts';
-import { setTier } from '../../src/auth/users.ts';
-import { prepareDemo } from '../../src/demo/demoAccount.ts';
-import { newFolder } from '../support/newFolder.ts';
-import { databaseWith } from '../support/setUp.ts';
+import { createToken, findToken, listTokens, revokeToken } from '../../../src/auth/tokens.ts';
+import { setTier } from '../../../src/auth/users.ts';
+import { prepareDemo } from '../../../src/extensions/demo/demoAccount.ts';
+import { newFolder } from '../../support/newFolder.ts';
+import { databaseWith } from '../../support/setUp.ts';
 
 let folder: string;
 let file: string;

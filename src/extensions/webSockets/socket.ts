@@ -1,11 +1,11 @@
 /**
- * WebSockets over `ws`, whatever protocol they carry. Bounds what each of them buffers and runs at a time, and ends those whose client
- * is silent or does not read.
+ * The sockets, over `ws`. Bounds what each of them buffers and runs at a time, and ends those whose client is silent or does not read.
  */
 
+import { handleProtocols } from 'graphql-ws';
 import pLimit from 'p-limit';
-import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws';
-import type { Exchange } from './exchange.ts';
+import { type WebSocket, WebSocketServer } from 'ws';
+import type { Exchange } from '../../http/exchange.ts';
 
 /**
  * Codes of the registry that RFC 6455 opens (section 11.7), after which clients connect again, and the code of graphql-transport-ws for
@@ -13,14 +13,8 @@ import type { Exchange } from './exchange.ts';
  */
 export const closeCodes = { goingAway: 1001, tryAgainLater: 1013, badRequest: 4400 } as const;
 
-/**
- * @param longestMessage in bytes.
- * @param handleProtocols chooses one of the protocols that a client offers.
- */
-export function createSocketServer(
-  longestMessage: number,
-  handleProtocols: NonNullable<ServerOptions['handleProtocols']>,
-): WebSocketServer {
+/** @param longestMessage in bytes. */
+export function createSocketServer(longestMessage: number): WebSocketServer {
   const options = {
     noServer: true,
     maxPayload: longestMessage,

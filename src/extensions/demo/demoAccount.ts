@@ -7,14 +7,14 @@
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type pg from 'pg';
-import { createToken, findToken, TokenError } from '../auth/tokens.ts';
-import type { AccountOwner } from '../auth/users.ts';
-import type { ConnectedDatabase } from '../database/database.ts';
-import { hasField } from '../database/dataModel.ts';
-import { makeFolder } from '../database/embedded/folder.ts';
-import { tables } from '../database/models.ts';
-import { inTransaction } from '../database/transaction.ts';
-import { SetupError } from '../errors.ts';
+import { createToken, findToken, TokenError } from '../../auth/tokens.ts';
+import type { AccountOwner } from '../../auth/users.ts';
+import type { ConnectedDatabase } from '../../database/database.ts';
+import { hasField } from '../../database/dataModel.ts';
+import { makeFolder } from '../../database/embedded/folder.ts';
+import { tables } from '../../database/models.ts';
+import { inTransaction } from '../../database/transaction.ts';
+import { SetupError } from '../../errors.ts';
 import { demoUsername, loadDemoData, lockTemplates } from './demoData.ts';
 
 /** To whom the users of a database may belong. */

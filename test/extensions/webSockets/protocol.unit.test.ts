@@ -4,11 +4,12 @@ import { EventEmitter } from 'node:events';
 import { ReadableStream } from 'node:stream/web';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
-import { createProtocol, type PipelineAccess } from '../../../src/graphql/transports/webSockets.ts';
+import type { Operations } from '../../../src/extensions/webSockets/operations.ts';
+import { createProtocol } from '../../../src/extensions/webSockets/protocol.ts';
+import { createLimitedSocket } from '../../../src/extensions/webSockets/socket.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../../../src/http/response.ts';
 import { createUserQuota } from '../../../src/http/userQuota.ts';
-import { createLimitedSocket } from '../../../src/http/webSocket.ts';
 import { OperationFailed } from '../../../src/schema/endings.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -57,13 +58,13 @@ const createExchange = () =>
   }) as unknown as Exchange;
 
 /** Opens a socket for a client that has not sent anything. */
-function open(given: Partial<PipelineAccess> = {}, connectionQuota = createUserQuota(1)) {
+function open(given: Partial<Operations> = {}, connectionQuota = createUserQuota(1)) {
   const { socket, ...others } = createSocket();
   const opening = { id: 'test', request: { headers: {} }, report() {} } as unknown as Exchange;
   const connection = createLimitedSocket(socket as unknown as WebSocket, opening);
   const operations = { identify: () => new Promise(() => {}), watchToken: () => () => {}, ...given };
   createProtocol({
-    operations: operations as PipelineAccess,
+    operations: operations as Operations,
     connectionQuota,
   }).opened(connection, connection);
   const receive = async (message: object) => {
@@ -74,7 +75,7 @@ function open(given: Partial<PipelineAccess> = {}, connectionQuota = createUserQ
   return { socket, connection, receive, subscribe, ...others };
 }
 
-const identified = { viewer: { id: 1, tokenId: 1, scope: 'read' } } as const;
+const identified = { viewer: { id: 1, tokenId: 1, scope: 'read' }, hasExpired: false } as const;
 
 /** A socket of an authenticated client, whose operations get their responses from the test, in their order. */
 async function openKnown() {

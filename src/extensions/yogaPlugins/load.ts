@@ -1,15 +1,14 @@
-/** Plugins of others for Yoga: those of the module that `YOGA_PLUGINS` names. */
+/** Loads plugins for Yoga. */
 
 import * as nodeModule from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import * as graphql from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import { errorText, SetupError } from '../errors.ts';
+import { errorText, SetupError } from '../../errors.ts';
 
 /** @throws {SetupError} if the module cannot be loaded, or has something else than a list of plugins as its default export. */
-export async function loadPlugins(path: string | undefined): Promise<readonly Plugin[]> {
-  if (path === undefined) return [];
+export async function loadPlugins(path: string): Promise<readonly Plugin[]> {
   shareGraphql();
   try {
     const { default: plugins } = await import(/* @vite-ignore */ pathToFileURL(resolve(path)).href);

@@ -1,0 +1,97 @@
+/** Accepts WebSockets, and serves them. */
+
+import type { Duplex } from 'node:stream';
+import { GRAPHQL_TRANSPORT_WS_PROTOCOL as protocolName } from 'graphql-ws';
+import type { WebSocket } from 'ws';
+import { type Config, publicAddressOf } from '../../config/config.ts';
+import type { UpgradeParts } from '../../extensionPoints.ts';
+import { errorResponse } from '../../http/errorResponse.ts';
+import { type Exchange, endExchange } from '../../http/exchange.ts';
+import { ambiguityOf } from '../../http/request.ts';
+import type { HttpResponse } from '../../http/response.ts';
+import { send } from '../../http/send.ts';
+import { createUserQuota } from '../../http/userQuota.ts';
+import { createOperations } from './operations.ts';
+import { createProtocol } from './protocol.ts';
+import { createLimitedSocket, createSocketServer } from './socket.ts';
+
+/** How many WebSockets a user may have open in one process. */
+const usualMost = 100;
+
+/** The close codes of a client that leaves in order, or without a code. */
+const inOrder = new Set([1000, 1001, 1005, 1006]);
+
+/** Makes a function that turns requests into WebSockets, or rejects them. */
+export function createUpgrades(config: Config, pipeline: UpgradeParts, mostSockets = usualMost) {
+  const { cors, closing } = pipeline;
+  const server = createSocketServer(config.MAX_BODY_KB * 1024);
+  const protocol = createProtocol({
+    operations: createOperations(pipeline),
+    connectionQuota: createUserQuota(mostSockets),
+  });
+
+  function serve(webSocket: WebSocket, exchange: Exchange): void {
+    const connection = createLimitedSocket(webSocket, exchange);
+    const closed = protocol.opened(connection, connection);
+    const leave = () => void connection.leave();
+    closing.addEventListener('abort', leave);
+    webSocket.once('close', (code, reason) => {
+      closing.removeEventListener('abort', leave);
+      void closed(code, String(reason));
+      if (!inOrder.has(code)) exchange.errorCode = String(code);
+      endExchange(exchange, 101);
+    });
+    if (closing.aborted) leave();
+  }
+
+  return (exchange: Exchange, socket: Duplex, head: Buffer): void => {
+    const error = findUpgradeError(exchange, config) ?? cors.rejectPage(exchange, true);
+    if (error) {
+      send(exchange, error);
+      return;
+    }
+    exchange.operation = 'websocket';
+    exchange.transport = 'websocket';
+    const { request, response } = exchange;
+    server.handleUpgrade(request, socket, head, (webSocket) => {
+      // From now on the exchange ends when the socket does.
+      response.detachSocket(request.socket);
+      serve(webSocket, exchange);
+    });
+  };
+}
+
+/** RFC 6455, section 4.2.1: 16 bytes in base64. */
+const usableKey = /^[+/\w]{22}==$/;
+
+/** The response to a request that does not become a WebSocket, undefined for one that does. */
+function findUpgradeError({ request, endpoint }: Exchange, config: Config): HttpResponse | undefined {
+  const { headers } = request;
+  const fail = (message: string) =>
+    errorResponse(endpoint, { code: 'BAD_USER_INPUT', message }, { Connection: 'close' });
+  const required = (message: string, others: Record<string, string> = {}) =>
+    // A 426 has to name the protocol that is supported (RFC 9110, section 15.5.22).
+    errorResponse(
+      endpoint,
+      { status: 426, code: 'BAD_USER_INPUT', message },
+      { Upgrade: 'websocket', Connection: 'Upgrade, close', ...others },
+    );
+
+  const ambiguity = ambiguityOf(request);
+  if (ambiguity !== undefined) return fail(ambiguity);
+  if (endpoint !== 'graphql')
+    return required(`WebSockets are opened at ${publicAddressOf(config, '/graphql')}, and nowhere else`);
+  if (headers.upgrade?.trim().toLowerCase() !== 'websocket')
+    return required('Upgrade must name websocket, and no other protocol beside it');
+  if (headers['sec-websocket-version'] !== '13')
+    return required('The version of the WebSocket protocol is 13', { 'Sec-WebSocket-Version': '13' });
+  if (!usableKey.test(headers['sec-websocket-key'] ?? ''))
+    return fail('Sec-WebSocket-Key must be 16 bytes in base64');
+  const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim());
+  if (offered && !offered.includes(protocolName))
+    return required(
+      `The subprotocol of WebSockets is ${protocolName}: not the older graphql-ws of subscriptions-transport-ws, nor any other`,
+      { 'Sec-WebSocket-Protocol': protocolName },
+    );
+  return undefined;
+}
