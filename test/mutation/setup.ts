@@ -1,0 +1,57 @@
+/**
+ * Runs in a worker before each file of tests: switches the mutant on, and reports which mutants the file reached. A worker loads the
+ * sources for its first file only, so before that one, all are loaded here, and what that reaches is reported apart.
+ */
+
+import { afterAll, inject } from 'vitest';
+
+/** What the instrumented sources read and write. */
+interface Switches {
+  activeMutant?: string | undefined;
+  hitCount: number;
+  hitLimit: number;
+  /** The counters of the mutants by their id. The instrumenter distinguishes tests, which is not used here. */
+  mutantCoverage: { static: Record<string, number>; perTest: Record<string, never> };
+}
+
+declare global {
+  var __stryker__: Switches | undefined;
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The id of the mutant to switch on. */
+    activeMutant: string | undefined;
+    /** Whether the run is about which mutants are reached. */
+    isMeasuring: boolean | undefined;
+  }
+  export interface TaskMeta {
+    /** The ids of the mutants that the file reached. */
+    reached?: string[];
+    /** Those that are reached while the sources load, of the first file of a worker. */
+    loaded?: string[];
+  }
+}
+
+const isFirst = globalThis.__stryker__ === undefined;
+// The sources keep the objects that they find first.
+globalThis.__stryker__ ??= { hitCount: 0, hitLimit: 0, mutantCoverage: { static: {}, perTest: {} } };
+const switches = globalThis.__stryker__;
+switches.activeMutant = inject('activeMutant');
+switches.hitCount = 0;
+// An endless loop reaches this, and throws. No test comes near it.
+switches.hitLimit = 10_000_000;
+switches.mutantCoverage.static = {};
+
+/** All sources but the one that runs when it is loaded. */
+const sources = import.meta.glob(['../../src/**/*.ts', '!**/generated/**', '!**/cli/program.ts']);
+if (isFirst && inject('isMeasuring')) for (const load of Object.values(sources)) await load();
+const loaded = Object.keys(switches.mutantCoverage.static);
+switches.mutantCoverage.static = {};
+
+// Hooks run in the reverse order: this one is the last.
+// biome-ignore lint/correctness/noEmptyPattern: Vitest asks for this form of the first argument.
+afterAll(({}, suite) => {
+  if (isFirst) suite.meta.loaded = loaded;
+  suite.meta.reached = Object.keys(switches.mutantCoverage.static);
+});
