@@ -1,17 +1,20 @@
 /**
  * The last step of `npm run build`: creates an embedded database, migrates it, and packs it. New data folders begin as a
- * copy of it. The step does nothing if the packed database exists already.
+ * copy of it. A packed database that exists already is kept, and those of earlier builds are removed: the package would have them.
  */
 
 import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { openDatabase } from './src/database/database.ts';
 import { engineFolder } from './src/database/embedded/folder.ts';
 import { newDatabaseFile, pack } from './src/database/embedded/newDatabase.ts';
 
 const file = await newDatabaseFile();
 if (!existsSync(file)) await packTo(file);
+const folder = dirname(file);
+for (const name of readdirSync(folder))
+  if (/^new-.*\.gz$/.test(name) && name !== basename(file)) rmSync(join(folder, name));
 
 async function packTo(file: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'dovetail-pack-'));

@@ -63,8 +63,7 @@ const copyrights: Readonly<Record<string, string>> = {
 /** What the program reads, and what its README links to. The image is built without the documents. */
 const contents = [
   ...['LICENSE', 'README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docs'],
-  ...['ops/alerts.yaml', 'ops/dovetail.service', 'ops/grafana.json', 'ops/kubernetes'],
-  ...['openapi.json', 'schema.graphql', 'bin'],
+  ...['openapi.json', 'schema.graphql', 'bin', 'ops'],
   ...['prisma/migrations', 'prisma/schema.prisma', 'src/pages', 'src/rest'],
   ...readdirSync('dist')
     .filter((name) => name !== 'package' && name !== 'release')

@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { proseOf, readPage } from './docs/markdown.ts';
+import { pages, proseOf, readPage } from './docs/markdown.ts';
 import { newFolder } from './support/newFolder.ts';
 
 interface Bundled {
@@ -65,10 +65,13 @@ describe('the package', () => {
     expect(ids.sort()).toEqual(idsOf([...all, ...installed]));
   });
 
-  it('has every file that its README links to', () => {
+  it('has every file that its README links to, and the files of ops that its pages link to', () => {
     const links = [...proseOf(readPage('README.md')).matchAll(/\]\((?!https?:)([^)#\s]+)/g)];
     expect(links.length).toBeGreaterThan(20);
-    expect(links.map(([, path = '']) => path).filter((path) => !existsSync(packed(path)))).toEqual([]);
+    const examples = pages.flatMap((page) => [...readPage(page).matchAll(/\]\(\.\.\/(ops\/[^)#\s]+)/g)]);
+    expect(examples.length).toBeGreaterThan(5);
+    const paths = [...links, ...examples].map(([, path = '']) => path);
+    expect(paths.filter((path) => !existsSync(packed(path)))).toEqual([]);
   });
 });
 

@@ -39,14 +39,20 @@ export async function withDatabase<Place extends DatabaseLocation>(
   await closeAll([database], errors);
 }
 
+/** PostgreSQL's code if the role lacks a right. */
+export const lacksRight = '42501';
+
+/** What to do then. */
+export const otherRole = () =>
+  `Use another role: ${guideFile('deployment.md#roles-and-rights')} has the rights that commands need.`;
+
 /** Says what to do about an error. */
 async function explain(error: unknown): Promise<unknown> {
   const { code, message } = await readError(error);
-  if (code !== '42501') return error;
-  return new SetupError(
-    `The role of DATABASE_URL may not do that: ${message}. Name one that may; ${guideFile('deployment.md#roles-and-rights')} has the rights that commands need.`,
-    { cause: error },
-  );
+  if (code !== lacksRight) return error;
+  return new SetupError(`The role of DATABASE_URL may not do that: ${message}. ${otherRole()}`, {
+    cause: error,
+  });
 }
 
 /** The code and the message of PostgreSQL. Prisma's client keeps the error of its adapter, which has both, in `meta`. */

@@ -21,7 +21,7 @@ import { serveCommand } from './serve.ts';
 import { tokenCommand } from './token.ts';
 import { userCommand } from './user.ts';
 
-const program = new Command('dovetail')
+const program = new Command(howToRun())
   .description('A GraphQL gateway over the REST interface for trainers, training programs and lock sessions.')
   .version(release, '-v, --version', 'print the version')
   .showHelpAfterError(`${howToRun()} --help lists the commands`)

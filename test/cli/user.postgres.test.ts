@@ -28,7 +28,7 @@ it('a role that may only read gets one line with the reason', async () => {
       code: 1,
       stdout: '',
       stderr:
-        'The role of DATABASE_URL may not do that: permission denied for table User. Name one that may; docs/deployment.md#roles-and-rights has the rights that commands need.\n',
+        'The role of DATABASE_URL may not do that: permission denied for table User. Use another role: docs/deployment.md#roles-and-rights has the rights that commands need.\n',
     });
 });
 

@@ -20,7 +20,7 @@ it.each([
   ['create a user on the command line', 'operations#users'],
   ['what does doctor check', 'operations#doctor'],
   ['nginx reverse proxy', 'deployment#behind-a-proxy'],
-  ['upgrade to a new version', 'deployment#rolling-out'],
+  ['upgrade to a new version', 'deployment#upgrading'],
   // Frontend developers
   ['CORS_ORIGINS', 'getting-started#a-page-of-yours'],
   ['urql cache', 'clients#urql'],

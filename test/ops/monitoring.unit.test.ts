@@ -57,9 +57,14 @@ it('the collector takes traces where the documentation sends them', () => {
 
 it('the unit of systemd names settings that exist, and leaves the service few rights', async ({ skip }) => {
   const unit = readFileSync('ops/dovetail.service', 'utf8');
-  const names = [...unit.matchAll(/(?<=[= ])([A-Z_]{3,})=/g)].map(([, name]) => name);
+  const settings = readFileSync('ops/dovetail.env', 'utf8');
+  const names = [...`${unit}${settings}`.matchAll(/(?<=^#?|[= ])([A-Z_]{3,})=/gm)].map(([, name]) => name);
   const known = [...variables, 'NODE_ENV', 'DOVETAIL_COMMAND'];
   expect(known).toEqual(expect.arrayContaining(names));
+  // Printed commands use the database of the service.
+  const file = /^EnvironmentFile=(.*)$/m.exec(unit)?.[1];
+  expect(settings).toMatch(new RegExp(`^DOVETAIL_COMMAND="systemd-run .*EnvironmentFile=${file} `, 'm'));
+  expect(settings).toContain(`DATA_DIR=${/^WorkingDirectory=(.*)$/m.exec(unit)?.[1]}\n`);
   skip(!isInstalled('systemd-analyze'), 'systemd-analyze is not installed');
   // The threshold counts in tenths. Above it the command fails.
   await run('systemd-analyze', ['security', '--offline=true', '--threshold=20', 'ops/dovetail.service']);

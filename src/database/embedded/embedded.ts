@@ -17,6 +17,7 @@ import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import { guideFile } from '../../root.ts';
 import { closeAll } from '../closing.ts';
 import {
   assertOwn,
@@ -177,7 +178,7 @@ function startErrorOf(dataDir: string, error: unknown, said: readonly string[]):
   const [line] = last.split('\n');
   return new SetupError(
     /incompatible with server/.test(last)
-      ? `The database in ${dataDir} is of another version of PostgreSQL than this release has. Run \`dovetail dump data.sql\` of the release that made it, and \`dovetail load data.sql\` of this one with a new DATA_DIR`
+      ? `The database in ${dataDir} is of another version of PostgreSQL than this release has. Move its data into a new DATA_DIR with the help of the release that made it: see ${guideFile('deployment.md#backups')}`
       : `The database in ${dataDir} is damaged: move it away and start again (${line})`,
     { cause: error },
   );

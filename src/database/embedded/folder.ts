@@ -6,7 +6,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { lstatSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, statSync } from 'node:fs';
 import { chmod, link, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
@@ -176,14 +176,16 @@ export function unusableFolder(dataDir: string, error: unknown): SetupError {
   const code = systemCodeOf(error);
   const text = errorText(error);
   const isDenied = code === 'EACCES' || code === 'EPERM' || text.includes('Permission denied');
-  const advice =
-    isDenied && user !== undefined
-      ? `. If another user, such as root, has left files there, run as root: ${chown(dataDir, user)}`
-      : '';
+  const advice = isDenied && user !== undefined ? `. ${remedyFor(dataDir, user)}` : '';
   return new SetupError(
     `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ${text}${advice}`,
     { cause: error },
   );
 }
+
+const remedyFor = (dataDir: string, user: number) =>
+  existsSync(dataDir)
+    ? `If another user, such as root, has left files there, run as root: ${chown(dataDir, user)}`
+    : `Make it as root: install -d -m 700 -o ${user} ${resolve(dataDir)}`;
 
 const chown = (dataDir: string, user: number) => `chown -R ${user} ${resolve(dataDir)}`;

@@ -103,7 +103,7 @@ export function serveEngine(
 
 const notKnown = fatal(
   '28000',
-  'the embedded database serves the gateway and its commands alone: to share a database with other clients, set DATABASE_URL to that of a PostgreSQL server, into which `dovetail dump` and `dovetail load` move the data',
+  'the embedded database serves the gateway and its commands alone: to share a database with other clients, move the data to a PostgreSQL server, and set DATABASE_URL: see Backups in docs/deployment.md',
 );
 
 /**

@@ -5,10 +5,10 @@ import { announcedTables, tables } from '../../database/models.ts';
 
 const readable = [...tables, '_prisma_migrations'];
 
-/** The rights that the role of the connection lacks on existing tables, in the form for GRANT. */
+/** The rights that the role of the connection lacks, each with the tables on which it does, in the form for GRANT. */
 export async function findMissingRights(client: pg.ClientBase) {
-  const { rows } = await client.query<{ table: string; right: string }>(
-    `SELECT name AS table, needed AS right
+  const { rows } = await client.query<{ right: string; tables: string }>(
+    `SELECT needed AS right, string_agg('"' || name || '"', ', ' ORDER BY name) AS tables
      FROM (
        SELECT name, 'SELECT' AS needed FROM unnest($1::text[]) AS name
        UNION ALL VALUES ('User', 'UPDATE'), ('ApiToken', 'INSERT'), ('ApiToken', 'UPDATE'),
@@ -18,7 +18,7 @@ export async function findMissingRights(client: pg.ClientBase) {
      WHERE NOT CASE needed WHEN 'UPDATE (id)' THEN has_column_privilege(relation, 'id', 'UPDATE')
        WHEN 'USAGE' THEN has_sequence_privilege(relation, 'USAGE, UPDATE')
        ELSE has_table_privilege(relation, needed) END
-     ORDER BY needed, name`,
+     GROUP BY needed ORDER BY needed`,
     [readable],
   );
   return rows;

@@ -97,8 +97,8 @@ async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServ
   if (isReadOnly) return readOnlyServer;
   const missing = await findMissingRights(client);
   if (missing.length === 0) return 'the role has those that requests need';
-  const lacks = missing.map(({ right, table }) => `${right} on ${quoted(table)}`);
-  const grants = missing.map(({ right, table }) => `GRANT ${right} ON ${quoted(table)} TO ${quoted(role)};`);
+  const lacks = missing.map(({ right, tables }) => `${right} on ${tables}`);
+  const grants = missing.map(({ right, tables }) => `GRANT ${right} ON ${tables} TO ${quoted(role)};`);
   return {
     says: `the role ${JSON.stringify(role)} lacks rights without which requests fail: ${lacks.join('; ')}`,
     advice: `As the owner of the tables: ${grants.join(' ')}`,

@@ -28,7 +28,7 @@ export async function runDump(config: Config, file: string | undefined): Promise
   const draft = `${file}.${process.pid}.new`;
   const count = { rows: 0 };
   try {
-    await withClient(config, joinFolder, `${place} could not be dumped`, async (client) => {
+    await withClient(config, joinFolder, `Could not dump ${place}`, async (client) => {
       const lines = writeDump(client, place, isEmbedded, count);
       if (file === undefined) return pipeline(lines, process.stdout, { end: false });
       // Only its user may read it: it has the digests of tokens.

@@ -55,7 +55,7 @@ export async function runLoad(config: Config, file: string, folder?: URL): Promi
   const failed = `Nothing of ${file} was loaded`;
   const count = await withClient(config, openFolder, failed, async (client) => {
     await beginAlone(client);
-    await prepareTables(client, all, dumped, place);
+    await prepareTables(client, all, dumped, `${failed}: ${place}`);
     const loaded = await loadRows(client, dump);
     await applyAll(client, all.slice(dumped.length));
     // Gateways forget what they know of the empty database.
@@ -94,7 +94,7 @@ function readLines(input: Readable, file: string): Lines {
       return value ?? undefined;
     },
     broken: (what) =>
-      new SetupError(`${file} is no complete dump, and nothing of it was loaded: line ${number} ${what}.`),
+      new SetupError(`${file} is not a complete dump, and nothing of it was loaded: line ${number} ${what}.`),
   };
 }
 
@@ -102,7 +102,8 @@ function readLines(input: Readable, file: string): Lines {
 async function readHeader(dump: Lines, all: readonly Migration[], file: string): Promise<Migration[]> {
   await dump.next();
   const line = (await dump.next()) ?? '';
-  if (!line.startsWith(migrationsPrefix)) throw dump.broken('does not have its migrations');
+  if (!line.startsWith(migrationsPrefix))
+    throw dump.broken('does not name the migrations, as a dump of Dovetail does');
   // Otherwise the last migration would seem to be unknown.
   if (line.endsWith('\r')) throw dump.broken('ends with a carriage return, which a dump has not');
   const texts = new Set(line.slice(migrationsPrefix.length).split(' '));
@@ -111,18 +112,22 @@ async function readHeader(dump: Lines, all: readonly Migration[], file: string):
   return dumped;
 }
 
-/** Brings the database to the migrations of the dump. @throws {SetupError} when it has data, or other tables. */
+/**
+ * Brings the database to the migrations of the dump.
+ * @param failed begins the message about a database that cannot be used, and names it.
+ * @throws {SetupError} when it has data, or other tables.
+ */
 async function prepareTables(
   client: pg.Client,
   all: readonly Migration[],
   dumped: readonly Migration[],
-  place: string,
+  failed: string,
 ): Promise<void> {
-  reject(place, await findForeignTables(client, all));
+  reject(failed, await findForeignTables(client, all));
   // The later migrations of this version are unknown to the dump.
   const { applied, pending, unknown } = await readProgress(client, dumped);
-  reject(place, findVersionProblem(unknown));
-  if (applied === 0) reject(place, await findSchemaProblem(client));
+  reject(failed, findVersionProblem(unknown));
+  if (applied === 0) reject(failed, await findSchemaProblem(client));
   await applyAll(
     client,
     dumped.filter(({ name }) => pending.includes(name)),
@@ -133,7 +138,7 @@ async function prepareTables(
     tables.map((table) => `SELECT WHERE EXISTS (SELECT FROM ${table})`).join(' UNION ALL '),
   );
   if (rows.length > 0)
-    throw new SetupError(`There is data in ${place}: a dump is loaded into an empty database alone.`);
+    throw new SetupError(`${failed} has data. A dump is loaded into an empty database alone.`);
 }
 
 /** Loads the rows and the counters, and returns the number of rows. */

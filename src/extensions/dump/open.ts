@@ -1,6 +1,7 @@
 /** Opens a database as it is, without migrating it. */
 
 import type pg from 'pg';
+import { lacksRight, otherRole } from '../../cli/database.ts';
 import type { Config } from '../../config/config.ts';
 import { findServer } from '../../database/connection.ts';
 import { createSession } from '../../database/session.ts';
@@ -35,8 +36,10 @@ export async function withClient<Result>(
     return await work(session.client);
   } catch (error) {
     // The errors of PostgreSQL and of the system have a code.
-    if (systemCodeOf(error) === undefined) throw error;
-    throw new SetupError(`${failed}: ${errorText(error)}`, { cause: error });
+    const code = systemCodeOf(error);
+    if (code === undefined) throw error;
+    const advice = code === lacksRight ? `. ${otherRole()}` : '';
+    throw new SetupError(`${failed}: ${errorText(error)}${advice}`, { cause: error });
   } finally {
     await session.close();
     await opened.close?.();

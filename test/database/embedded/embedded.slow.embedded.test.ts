@@ -314,7 +314,7 @@ describe('a damaged database', () => {
   it('is not reported for a database of another version of PostgreSQL', async () => {
     await writeFile(join(folder, 'postgres', 'PG_VERSION'), '99\n');
     await expect(openEmbedded(folder)).rejects.toThrow(
-      `The database in ${folder} is of another version of PostgreSQL than this release has. Run \`dovetail dump data.sql\` of the release that made it, and \`dovetail load data.sql\` of this one with a new DATA_DIR`,
+      `The database in ${folder} is of another version of PostgreSQL than this release has. Move its data into a new DATA_DIR with the help of the release that made it: see docs/deployment.md#backups`,
     );
     expect(await readFile(join(folder, 'postgres', 'PG_VERSION'), 'utf8')).toBe('99\n');
   });

@@ -199,7 +199,7 @@ describe('the protocol', () => {
 
 describe('a client that is not known', () => {
   const line =
-    'the embedded database serves the gateway and its commands alone: to share a database with other clients, set DATABASE_URL to that of a PostgreSQL server, into which `dovetail dump` and `dovetail load` move the data';
+    'the embedded database serves the gateway and its commands alone: to share a database with other clients, move the data to a PostgreSQL server, and set DATABASE_URL: see Backups in docs/deployment.md';
 
   it.each([
     ['another name', startup(0x30000, 'user', 'postgres', 'application_name', 'psql', '')],

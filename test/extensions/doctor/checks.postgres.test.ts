@@ -217,12 +217,9 @@ it('finds migrations of a later version', async () => {
 });
 
 it.each([
-  [
-    'SELECT ON "LockSegment", "_prisma_migrations"',
-    'SELECT on "LockSegment"; SELECT on "_prisma_migrations"',
-  ],
+  ['SELECT ON "LockSegment", "_prisma_migrations"', 'SELECT on "LockSegment", "_prisma_migrations"'],
   ['UPDATE (id) ON "DttTemplate"', 'UPDATE (id) on "DttTemplate"'],
-  ['INSERT, UPDATE ON "User", "ApiToken"', 'INSERT on "ApiToken"; UPDATE on "ApiToken"; UPDATE on "User"'],
+  ['INSERT, UPDATE ON "User", "ApiToken"', 'INSERT on "ApiToken"; UPDATE on "ApiToken", "User"'],
   [
     'ALL ON "RateLimit"',
     'DELETE on "RateLimit"; INSERT on "RateLimit"; SELECT on "RateLimit"; UPDATE on "RateLimit"',

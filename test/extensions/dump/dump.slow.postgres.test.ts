@@ -7,7 +7,7 @@ import { appendFile, cp, mkdir, readdir, readFile, stat, writeFile } from 'node:
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
 import { openDatabase } from '../../../src/database/database.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { runDump } from '../../../src/extensions/dump/dump.ts';
@@ -177,7 +177,7 @@ describe('a dump', () => {
     });
     expect(await runHere(['dump', join(folder, 'no/such.sql')], { DATA_DIR })).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/could not be dumped: ENOENT/),
+      stderr: expect.stringMatching(/^Could not dump the embedded database in .*: ENOENT/),
     });
     expect(await runHere(['dump', kept], { DATA_DIR: newFolder() })).toMatchObject({
       code: 1,
@@ -185,6 +185,26 @@ describe('a dump', () => {
     });
     expect(await readFile(kept, 'utf8')).toBe('kept');
     expect(await readdir(folder)).toEqual(['kept.sql']);
+  });
+
+  it('says to use another role if the role lacks a right, as load does', async () => {
+    const url = await newServerDatabase();
+    await runHere(['load', file], { DATABASE_URL: url });
+    const role = `reader_${process.pid}`;
+    await queryOnce(
+      url,
+      `CREATE ROLE ${role} LOGIN PASSWORD 'reader'; GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}`,
+    );
+    onTestFinished(async () => void (await queryOnce(url, `DROP OWNED BY ${role}; DROP ROLE ${role}`)));
+    const DATABASE_URL = Object.assign(new URL(url), { username: role, password: 'reader' }).href;
+    const advice =
+      'Use another role: docs/deployment.md#roles-and-rights has the rights that commands need.\n';
+    const { stderr } = await runHere(['dump'], { DATABASE_URL });
+    expect(stderr).toMatch(/^Could not dump the database .*: permission denied for sequence \S+\. Use/);
+    expect(stderr.endsWith(advice)).toBe(true);
+    expect((await runHere(['load', file], { DATABASE_URL })).stderr.endsWith(advice)).toBe(true);
+    await queryOnce(url, `GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO ${role}`);
+    expect(await runHere(['dump'], { DATABASE_URL })).toMatchObject({ code: 0 });
   });
 
   it('brings tables of others, which load leaves out', async () => {
@@ -244,12 +264,12 @@ describe('load', () => {
     [
       'a file that ends in a row',
       (text) => cut(text, /\talice\t/),
-      /is no complete dump, and nothing of it was loaded: line \d+ is no row of its table/,
+      /is not a complete dump, and nothing of it was loaded: line \d+ is no row of its table/,
     ],
     ['a file that ends after a table', (text) => cut(text, /COPY "User"/), /line \d+ begins no table/],
     ['a file that lacks its last line', (text) => cut(text, /-- End/), /line \d+ begins no table/],
-    ['another file', () => 'SELECT 1;\n', /line 2 does not have its migrations/],
-    ['an empty file', () => '', /line 2 does not have its migrations/],
+    ['another file', () => 'SELECT 1;\n', /line 2 does not name the migrations, as a dump of Dovetail does/],
+    ['an empty file', () => '', /line 2 does not name the migrations, as a dump of Dovetail does/],
     [
       'a file whose ends of lines were changed',
       (text) => text.replaceAll('\n', '\r\n'),
@@ -299,7 +319,7 @@ describe('load', () => {
       expect(await runHere(['load', file], settings)).toMatchObject({
         code: 1,
         stderr: expect.stringMatching(
-          /^There is data in the .*: a dump is loaded into an empty database alone\.\n$/,
+          /^Nothing of .* was loaded: the .* has data\. A dump is loaded into an empty database alone\.\n$/,
         ),
       });
     const foreign = await newServerDatabase();
