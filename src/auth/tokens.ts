@@ -1,4 +1,4 @@
-/** API tokens: opaque, random, and stored only as a digest. */
+/** API tokens: opaque, random, and stored only as a digest and the first characters. */
 
 import { hash, randomBytes } from 'node:crypto';
 import { GraphQLError } from 'graphql';
@@ -217,9 +217,9 @@ export async function addToken(
   const {
     rows: [added],
   } = await client.query<{ id: number }>(
-    `INSERT INTO "ApiToken" ("userId", name, scope, "expiresAt", slot, digest)
-     VALUES ($1, $2, $3, $4, $5, decode($6, 'hex')) RETURNING id`,
-    [user.id, name, scope, expiresAt, slot, digestOf(token)],
+    `INSERT INTO "ApiToken" ("userId", name, scope, "expiresAt", slot, digest, prefix)
+     VALUES ($1, $2, $3, $4, $5, decode($6, 'hex'), $7) RETURNING id`,
+    [user.id, name, scope, expiresAt, slot, digestOf(token), prefixOf(token)],
   );
   if (!added) throw new Error('the database has added no token');
   return { id: added.id, token };
@@ -239,6 +239,9 @@ async function hasCreatedMany(client: Database, userId: number): Promise<boolean
   );
   return rowCount === mostAnHour;
 }
+
+/** What its owner recognises a token by. The rest has 232 random bits. */
+const prefixOf = (token: string) => token.slice(0, prefix.length + 4);
 
 const newSecret = () => prefix + randomBytes(randomLength).toString('base64url');
 
@@ -298,9 +301,9 @@ export async function rotateToken(database: Database, id: number, keep: number):
   const token = newSecret();
   const now = Date.now();
   const { rowCount } = await database.query(
-    `UPDATE "ApiToken" SET "previousDigest" = digest, "previousValidUntil" = $3, digest = decode($4, 'hex')
+    `UPDATE "ApiToken" SET "previousDigest" = digest, "previousValidUntil" = $3, digest = decode($4, 'hex'), prefix = $5
      WHERE id = $1 AND "revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)`,
-    [id, new Date(now), new Date(now + keep), digestOf(token)],
+    [id, new Date(now), new Date(now + keep), digestOf(token), prefixOf(token)],
   );
   return rowCount === 0 ? noActive(id) : { id, token };
 }

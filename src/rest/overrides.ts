@@ -15,7 +15,7 @@ export const overrides: Readonly<Record<string, Override>> = {
     description: 'A training program (DTT template, also called DTT settings), of your own or imported.',
   },
   'DttTemplate.ownerId': {
-    description: 'Integer id of the user whom it belongs to. Of an imported template, that is another user.',
+    description: 'Integer id of its owner. Of an imported template, that is another user.',
   },
   TrainerSegment: {
     description: 'The result of one segment of a training session. What was not measured is left out.',

@@ -275,7 +275,7 @@ builder.scalarType('LocalDate', {
 
 const StatsPeriod = builder.objectRef<StatsPeriod>('StatsPeriod').implement({
   description:
-    'A day, a week or a month by the clocks of a time zone. Its length follows clock changes: a day may have 23 or 25 hours.',
+    'A day, a week or a month in a time zone. Its length follows clock changes: a day may have 23 or 25 hours.',
   fields: (t) => ({
     date: t.expose('date', {
       type: 'LocalDate',
@@ -294,7 +294,7 @@ const statsArguments = builder.args((t) => ({
   timeZone: t.string({
     defaultValue: 'UTC',
     description:
-      'By whose clocks days, weeks and months begin: the name of a time zone, such as `Europe/Berlin`. Weeks begin on Monday.',
+      'The time zone in which days, weeks and months begin, such as `Europe/Berlin`. Weeks begin on Monday.',
   }),
   fill: t.boolean({
     defaultValue: false,
@@ -352,7 +352,7 @@ export function addStatistics(options: Subject) {
   const statistics = builder.objectRef<Statistics>(`${model}Stats`).implement({
     description: `Statistics of ${noun}.`,
     fields: (t) => ({
-      timeZone: t.exposeString('timeZone', shown('timeZone', 'The time zone by whose clocks periods begin.')),
+      timeZone: t.exposeString('timeZone', shown('timeZone', 'The time zone in which the periods begin.')),
       total: t.expose('total', { type: total, ...shown('total', descriptions.total) }),
       groups: t.expose('groups', {
         type: [group],

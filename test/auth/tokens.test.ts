@@ -78,6 +78,20 @@ describe('a token', () => {
 });
 
 describe('rotateToken', () => {
+  it('keeps what the secret begins with, which is unknown after an earlier version has replaced the secret', async () => {
+    const { id, token } = await createToken(database.pool, await createUser('prefixed'), 'x');
+    const prefix = async () => (await database.client.apiToken.findUniqueOrThrow({ where: { id } })).prefix;
+    expect(await prefix()).toBe(token.slice(0, 8));
+    const { token: next } = await rotateToken(database.pool, id, 0);
+    expect(await prefix()).toBe(next.slice(0, 8));
+    await database.pool.query('UPDATE "ApiToken" SET "lastUsedAt" = now(), digest = digest WHERE id = $1', [
+      id,
+    ]);
+    expect(await prefix()).toBe(next.slice(0, 8));
+    await database.pool.query('UPDATE "ApiToken" SET digest = sha256(digest) WHERE id = $1', [id]);
+    expect(await prefix()).toBeNull();
+  });
+
   it('replaces the secret of one of five tokens, and keeps the last one valid for a while', async () => {
     const user = await createUser('rotator');
     const [first] = await Promise.all(

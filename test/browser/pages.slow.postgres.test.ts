@@ -178,6 +178,18 @@ it('shows the contents of a reference on a telephone when they are asked for', a
     .toBe(true);
 });
 
+it('shows what the search of the guides finds below it, also on a telephone', async () => {
+  const { page, complaints } = await browser.open(`${gateway.url}/guides/rest`, {
+    viewport: { width: 360, height: 740 },
+  });
+  await page.keyboard.press('/');
+  await page.keyboard.type('password with special characters');
+  // A link that the contents cover cannot be clicked.
+  await page.getByRole('link', { name: 'Configuration › Passwords in URLs' }).click({ timeout: 10_000 });
+  await page.waitForURL(`${gateway.url}/guides/configuration#passwords-in-urls`);
+  expect(complaints).toEqual([]);
+});
+
 it('shows the demo account live, runs a query, and copies the token, also on a screen of 320 pixels', async () => {
   const { page, complaints } = await browser.open(gateway.url, { viewport: { width: 320, height: 568 } });
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);

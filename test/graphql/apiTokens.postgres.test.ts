@@ -29,7 +29,7 @@ const seen = '{ viewer { apiTokens { name scopes isCurrent } currentToken { name
 const known = '{ viewer { currentToken { expiresAt } apiTokens { name scopes } } }';
 const create = `mutation ($name: String!, $scopes: [TokenScope!]! = [READ], $expiresAt: DateTime) {
   createApiToken(name: $name, scopes: $scopes, expiresAt: $expiresAt) {
-    secret token { id databaseId name scopes isCurrent expiresAt lastUsedAt } viewer { apiTokens { name } }
+    secret token { id databaseId name prefix scopes isCurrent expiresAt lastUsedAt } viewer { apiTokens { name } }
   }
 }`;
 const revoke =
@@ -77,6 +77,7 @@ describe('a token', () => {
       id: writeGlobalId('ApiToken', token.databaseId),
       databaseId: expect.any(Number),
       name: 'phone',
+      prefix: secret.slice(0, 8),
       scopes: ['READ', 'ACTIVATE'],
       isCurrent: false,
       expiresAt,

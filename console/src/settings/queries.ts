@@ -6,6 +6,7 @@ graphql(`
   fragment TokenFields on ApiToken {
     id
     name
+    prefix
     scopes
     createdAt
     lastUsedAt

@@ -37,6 +37,7 @@ export function TokenList({ tokens, canRevoke, onRevoked }: TokenListProps) {
             </div>
             <Facts
               of={[
+                ['Begins with', token.prefix == null ? null : <code key="prefix">{token.prefix}</code>],
                 ['Created', <Time key="created" at={token.createdAt} />],
                 [
                   'Last used',

@@ -62,7 +62,7 @@ export async function findSilentTriggers(client: pg.ClientBase): Promise<SilentT
        CROSS JOIN unnest(ARRAY['announce_insert', 'announce_update', 'announce_delete', 'announce_truncate', 'await_writers']) AS event
        WHERE event <> 'await_writers' OR name IN ('DttTemplate', 'DttLibraryEntry', 'DttSession', 'LockSession')
        UNION ALL VALUES ('DttTemplate', 'library_insert', 'keep'), ('DttTemplate', 'library_update', 'keep'),
-         ('DttLibraryEntry', 'keep_own', 'keep'), ('ApiToken', 'only_for_ultra', 'keep')
+         ('DttLibraryEntry', 'keep_own', 'keep'), ('ApiToken', 'only_for_ultra', 'keep'), ('ApiToken', 'forget_prefix', 'keep')
      ) AS needed
      LEFT JOIN pg_trigger ON tgrelid = to_regclass(quote_ident(name)) AND tgname = event
      WHERE tgenabled IS NULL OR tgenabled <> ALL (CASE does WHEN 'keep' THEN '{O,A}' ELSE '{A}' END::"char"[])

@@ -66,6 +66,11 @@ const ApiToken = builder.prismaNode('ApiToken', {
     name: t.exposeString('name', {
       description: 'What it is for. No two active tokens of an account have the same.',
     }),
+    prefix: t.exposeString('prefix', {
+      ...orNull(
+        'What its secret begins with, to recognise it by; null for one that an earlier version of the gateway made.',
+      ),
+    }),
     scopes: t.field({
       type: [TokenScope],
       description: 'What it may do. Of the current token: what it may do in this request.',

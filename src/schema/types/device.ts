@@ -86,7 +86,7 @@ export const Device = builder.interfaceRef<Pick<Row<DeviceType>, 'id' | 'ownerId
       databaseId,
       bubbleId: 'Public identifier.',
       macAddress: nullIfUnknown('Hardware address, such as `02:00:00:00:00:01`.'),
-      ownerId: 'Integer id of the user whom it belongs to.',
+      ownerId: 'Integer id of its owner.',
       lastVisitedAt: {
         column: 'lastVisited',
         description: 'When it last called in, null if it never did.',

@@ -21,7 +21,7 @@ listedRecord('DttSession', {
   all: 'Your training sessions, newest first.',
   columns: {
     bubbleId: 'Public identifier.',
-    ownerId: 'Integer id of the user whom it belongs to.',
+    ownerId: 'Integer id of its owner.',
     name: 'Name.',
     passed: 'Whether it was passed overall.',
     createdAt: 'When it took place: the one time that the service has of a session.',
@@ -106,14 +106,14 @@ const Group = addStatistics({
     sessionCount: records('count', 'How many sessions.'),
     passedSessionCount: records(
       'count',
-      'How many sessions were passed. Of others it may not be known.',
+      'How many sessions were passed. The result of others may be unknown.',
       'passed',
       true,
     ),
     failedSessionCount: records('count', 'How many sessions were not passed.', 'passed', false),
     detailsPendingCount: records(
       'count',
-      'For how many sessions the details are still to be read. The totals of repetitions, durations and distances leave out their segments.',
+      'The number of sessions whose details are still to be read. The totals of repetitions, durations and distances leave out their segments.',
       'detailsPending',
       true,
     ),
@@ -203,7 +203,7 @@ record('TrainerSegment', {
       ...derive(['type'], ({ type }: { type: string }) => trainerSegmentTypeOf(type)),
     }),
     session: t.field({
-      description: 'The training session that it is a part of.',
+      description: 'The training session it is part of.',
       ...toOne('DttSession', 'sessionId'),
     }),
   }),

@@ -42,13 +42,12 @@ listedRecord('DttTemplate', {
   },
   fields: (t) => ({
     ownerId: t.int({
-      description:
-        'Integer id of the user whom it belongs to. An imported template has it too, although its `owner` is null.',
+      description: 'Integer id of its owner. An imported template has it too, although its `owner` is null.',
       ...requiredFirst('ownerId', 'foreignOwnerId'),
     }),
     owner: t.field({
       description:
-        'The user whom it belongs to; null for an imported template, whose owner you cannot see. `ownerId` says who it is.',
+        'Its owner; null for an imported template, whose owner you cannot see. `ownerId` has their id.',
       ...toOne('User', 'ownerId'),
     }),
     isActive: t.boolean({
@@ -89,7 +88,7 @@ record('DttTemplateSegment', {
   },
   fields: (t) => ({
     template: t.field({
-      description: 'The template that it is a part of.',
+      description: 'The template it is part of.',
       ...toOne('DttTemplate', 'templateId'),
     }),
   }),

@@ -21,13 +21,13 @@ listedRecord('LockSession', {
   columns: {
     bubbleId: 'Public identifier.',
     publicId: 'Another public identifier.',
-    ownerId: 'Integer id of the user whom it belongs to.',
+    ownerId: 'Integer id of its owner.',
     name: nullIfUnknown('Name.'),
     lockState: 'State; `pending`, `locked`, `break`, `completed` and `abandoned` have been seen.',
     durationSeconds: { column: 'duration', description: 'How long it lasts, in seconds.' },
     startedAt: { column: 'startDate', description: 'When it started.' },
     createdAt: 'When it was created, null if it is not known.',
-    isActive: 'Whether it is under way. At most one of a user is.',
+    isActive: 'Whether it is under way. You have at most one such session.',
     templateId: 'Integer id of the template that it was started from, if any.',
   },
   fields: (t) => ({

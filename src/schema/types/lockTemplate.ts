@@ -8,7 +8,7 @@ listedRecord('LockTemplate', {
   one: 'One of your lock templates.',
   all: 'Your lock templates, newest first.',
   columns: {
-    ownerId: 'Integer id of the user whom it belongs to.',
+    ownerId: 'Integer id of its owner.',
     name: 'Name.',
     durationSeconds: { column: 'duration', description: 'How long a session lasts, in seconds.' },
     isRandomDuration: 'Whether the duration is drawn at random.',

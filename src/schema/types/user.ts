@@ -45,7 +45,7 @@ addQuery('User', 'You, if the id is yours.');
 
 /** The field of records with an owner. */
 export const ownerField = {
-  description: 'The user whom it belongs to.',
+  description: 'Its owner.',
   ...toOne('User', 'ownerId'),
 } as const;
 
