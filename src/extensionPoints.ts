@@ -22,7 +22,7 @@ import type { Sql } from './database/reader/sql.ts';
 import type { Session } from './database/session.ts';
 import type { RunInTurn, Turns } from './database/turns.ts';
 import type { Diagnosis, TokenProblem } from './errors.ts';
-import type { PersistedFile } from './graphql/persistedFile.ts';
+import type { NamedOperations } from './graphql/persisted.ts';
 import type { Cors } from './http/cors.ts';
 import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, ExchangeListener, Outcome, OwnEndpoint } from './http/exchange.ts';
@@ -76,6 +76,8 @@ export interface GatewayParts {
   /** Must be called with a viewer who knows of a change that may not have been announced here. */
   noteChange(viewerId: number): void;
   readonly logger: Logger;
+  /** The schema of `/graphql`, if it is not the core's. */
+  readonly schema: GraphQLSchema | undefined;
   /** To whom the users of the database may belong. */
   readonly owners: readonly AccountOwner[];
   /** Set where accounts live elsewhere. */
@@ -124,6 +126,8 @@ export interface Hooks extends OperationHooks {
   readonly endpoints?: readonly EndpointHook[];
   /** Connections that leave HTTP. */
   readonly upgrades?: UpgradeHook;
+  /** Operations that requests may name by id. */
+  readonly persisted?: NamedOperations;
   /** The token of an account for all, which pages and the text of a start show. */
   readonly shownToken?: ShownToken;
   /** Hints for paths that have no page: why not, by path. */
@@ -192,7 +196,7 @@ export interface EndpointHook extends OwnEndpoint {
 }
 
 export interface PipelineParts {
-  readonly persistedFile: Pick<PersistedFile, 'generation' | 'operations'>;
+  readonly persisted: NamedOperations;
   readonly recheck: Recheck;
   /** Runs a request of the REST or GraphQL API inside another one, as if the client had sent it. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;

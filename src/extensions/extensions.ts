@@ -12,6 +12,7 @@ import { federation } from './federation/extension.ts';
 import { logFeed } from './logFeed/extension.ts';
 import { mcp } from './mcp/extension.ts';
 import { metrics } from './metrics/extension.ts';
+import { persistedOperations } from './persistedOperations/extension.ts';
 import { standbys } from './standbys/extension.ts';
 import { tracing } from './tracing/extension.ts';
 import { upstream } from './upstream/extension.ts';
@@ -25,6 +26,7 @@ export const extensions: readonly Extension[] = [
   compiler,
   federation,
   yogaPlugins,
+  persistedOperations,
   logFeed,
   standbys,
   upstream,

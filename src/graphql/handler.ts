@@ -37,8 +37,7 @@ import {
   unreadableRequest,
   vary,
 } from './overHttp.ts';
-import { createPersistedOperations } from './persisted.ts';
-import { openPersistedFile, type PersistedFile } from './persistedFile.ts';
+import { createPersistedOperations, type NamedOperations } from './persisted.ts';
 import { noteErrors } from './plugins/errors.ts';
 import { createReadInTurn, type Named } from './readingTurns.ts';
 import { exactText } from './values.ts';
@@ -63,8 +62,7 @@ interface GraphqlOptions {
   /** Gives the token that GraphiQL sends. */
   readonly tokenFor: TokenFor;
   readonly recheck: Recheck;
-  /** Aborted when the gateway closes. */
-  readonly closing: AbortSignal;
+  readonly persisted: NamedOperations;
   /** The schema that is served, if it is not the gateway's own. */
   readonly schema?: GraphQLSchema | undefined;
   /** Plugins of others. */
@@ -80,10 +78,9 @@ export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Hand
 const otherMethod =
   'Use GET or POST. Event streams carry one operation each: graphql-sse needs singleConnection: false';
 
-/** @throws {SetupError} when the persisted operations cannot be used. */
 export function createGraphqlHandler(options: GraphqlOptions) {
   const { config, recheck } = options;
-  const { persistedFile, ...tasks } = createTasks(options);
+  const tasks = createTasks(options);
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.tokenFor, config) : undefined;
 
   /** The work of a POST, or the response to one whose body cannot be read. */
@@ -110,7 +107,7 @@ export function createGraphqlHandler(options: GraphqlOptions) {
     if (isRead(exchange)) return tasks.of({ exchange, viewer, accepted }, { target: exchange.target });
     return readPost(exchange, viewer, accepted);
   };
-  return { graphql, persistedFile };
+  return { graphql };
 }
 
 /** Within a WebSocket or a tool call each result is JSON. */
@@ -125,8 +122,7 @@ type Received = Pick<RequestContext, 'exchange' | 'viewer' | 'accepted'>;
 function createTasks(options: GraphqlOptions) {
   const { config, plugins: others = [] } = options;
   const documents = createDocuments(config, options.schema, others.length === 0);
-  const persistedFile = openPersistedFile({ ...options, documents });
-  const persisted = createPersistedOperations({ config, file: persistedFile });
+  const persisted = createPersistedOperations({ config, file: options.persisted });
   const yoga = startYoga({
     ...options,
     ...{ documents, persisted, others, schema: documents.schema },
@@ -168,7 +164,6 @@ function createTasks(options: GraphqlOptions) {
   }
 
   return {
-    persistedFile,
     documents,
     readInTurn,
     resolve,
@@ -180,7 +175,7 @@ function createTasks(options: GraphqlOptions) {
           workOf({ ...received, viewer }, given, params, named),
         );
       };
-      if (received.viewer) return { cacheKey: cacheKeyOf(received, given, persistedFile), prepare };
+      if (received.viewer) return { cacheKey: cacheKeyOf(received, given, options.persisted), prepare };
       // Requests of anonymous clients run one after the other. All other work that is ready comes before the next of them.
       const runInTurn = () =>
         inTurn('anonymous', async () => {
@@ -197,7 +192,7 @@ function createTasks(options: GraphqlOptions) {
 function cacheKeyOf(
   { accepted: { whole } }: Received,
   given: Given,
-  { generation }: Pick<PersistedFile, 'generation'>,
+  { generation }: Pick<NamedOperations, 'generation'>,
 ): string | undefined {
   if (!whole) return undefined;
   if ('target' in given) return `GET ${generation} ${whole} ${given.target}`;

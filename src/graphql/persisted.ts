@@ -11,7 +11,14 @@ import type { Config } from '../config/config.ts';
 import type { ErrorCode } from '../errors.ts';
 import { isRecord } from '../http/json.ts';
 import { requestError, unreadableRequest } from './overHttp.ts';
-import type { PersistedFile } from './persistedFile.ts';
+
+/** Operations that requests may name. */
+export interface NamedOperations {
+  /** How often they were replaced. After that an id may name another document, and a cached response be wrong. */
+  readonly generation: number;
+  /** The documents by their ids. */
+  readonly operations: ReadonlyMap<string, string>;
+}
 
 /** The parameters of a request that say which document to run. Clients name an id in two ways. None of them is checked. */
 interface DocumentParameters {
@@ -26,7 +33,7 @@ type UserRef = Pick<Viewer, 'id'>;
 
 interface PersistedOptions {
   readonly config: Pick<Config, 'PERSISTED_OPERATIONS'>;
-  readonly file: Pick<PersistedFile, 'operations'>;
+  readonly file: Pick<NamedOperations, 'operations'>;
 }
 
 /** How much memory the registered queries may take, in bytes. The memory of each is estimated, rather too high. */

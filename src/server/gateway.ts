@@ -95,9 +95,10 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
   });
   const turns = createTurns(pool.options.max, config.MAX_WAITING);
   const accounts = findAccountsElsewhere(config);
+  const schema = await loadSchema(config);
   const hooks = await openExtensions(
     config,
-    { database, feed, responseCache, turns, logger, owners, accounts },
+    { database, feed, responseCache, turns, logger, schema, owners, accounts },
     ({ close }) => close && add({ close }),
   );
   const closing = new AbortController();
@@ -109,7 +110,7 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
     logger,
     turns,
     hooks,
-    schema: await loadSchema(config),
+    schema,
     plugins: await loadPlugins(config),
     stopping,
     closing: closing.signal,

@@ -94,6 +94,7 @@ export function joinHooks(all: readonly Hooks[]) {
     sqlFor: first('sqlFor'),
     tokens: first('tokens'),
     shownToken: first('shownToken'),
+    persisted: first('persisted') ?? { generation: 0, operations: new Map<string, string>() },
     upgrades: first('upgrades'),
     handleRest: first('handleRest'),
     elsewhere: first('elsewhere'),

@@ -138,7 +138,10 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     },
     hasGraphiql: config.GRAPHIQL === 'on',
     cors: createCors(config, (message) => logger.warn(message), handleRest ? forwardedMethods : usualMethods),
-    handlerAt: createOwnHandlers(options.hooks, { ...handlers, run: createInnerRunner(handlers, runTask) }),
+    handlerAt: createOwnHandlers(hooks, {
+      ...{ persisted: hooks.persisted, recheck: handlers.recheck },
+      run: createInnerRunner(handlers, runTask),
+    }),
     /** REST that an extension handles; undefined where none does. */
     handleElsewhere:
       handleRest &&
@@ -321,8 +324,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
       live,
       tokenFor,
       recheck,
-      schema: options.schema,
-      plugins: options.plugins,
+      persisted: hooks.persisted,
     }),
     rest: createRestHandler({
       ...{ createContext: contextOf, recheck, live },

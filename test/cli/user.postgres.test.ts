@@ -2,13 +2,10 @@
 
 import { expect, it, onTestFinished } from 'vitest';
 import { withoutPassword } from '../../src/errors.ts';
-import { loadDemo } from '../support/demo.ts';
-import { openTestDatabase } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
 import { databaseWith } from '../support/setUp.ts';
 
-const { database } = await databaseWith();
-await loadDemo(database);
+const { database } = await databaseWith('demo');
 
 const urlWith = (change: Partial<URL>) =>
   Object.assign(new URL(database.pool.options.connectionString ?? ''), change).href;
@@ -44,26 +41,6 @@ it('an empty database is not changed by a command that only reads', async () => 
       stdout: '',
       stderr: `Nothing of Dovetail's is in the database ${withoutPassword(DATABASE_URL)}. Run this where the gateway was started, or set DATA_DIR or DATABASE_URL as it has them.\n`,
     });
-});
-
-it('`demo` prints a new token each time, but none with --reset, after which the last one stays valid', async () => {
-  const fresh = await openTestDatabase();
-  onTestFinished(fresh.close);
-  const DATABASE_URL = fresh.pool.options.connectionString ?? '';
-  const tokens = new Set<string>();
-  for (let time = 0; time < 2; time++) {
-    const { code, stdout, stderr } = await runHere(['demo'], { DATABASE_URL });
-    expect({ code, stderr }).toEqual({
-      code: 0,
-      stderr: 'The demo account is there. Its token, in place of any that was printed before:\n',
-    });
-    tokens.add(stdout);
-  }
-  expect(tokens.size).toBe(2);
-  const valid = () => fresh.client.apiToken.count({ where: { revokedAt: null } });
-  expect(await valid()).toBe(1);
-  expect(await runHere(['demo', '--reset'], { DATABASE_URL })).toMatchObject({ code: 0, stdout: '' });
-  expect(await valid()).toBe(1);
 });
 
 it('the next command has no URL with a password in it, which the environment has', async () => {

@@ -19,7 +19,7 @@ describe('readConfig', () => {
     { ...primary, DATABASE_DIRECT_URL: 'postgres://h/d' },
     { DATA_DIR: '/var/lib/a folder' },
     { LOG_LEVEL: 'silent' },
-    { CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off', DEMO_ACCOUNT: 'public' },
+    { CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
     { WORKERS: 'auto' },
     ...['a.json', 'a.graphql', '/b/a.gql'].map((file) => ({
       PERSISTED_OPERATIONS_FILE: file,

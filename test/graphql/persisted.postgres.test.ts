@@ -4,16 +4,12 @@
  */
 
 import { createHash } from 'node:crypto';
-import { rename, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
-import { SetupError } from '../../src/errors.ts';
-import { createDocuments } from '../../src/graphql/documents.ts';
-import { createPersistedOperations } from '../../src/graphql/persisted.ts';
-import { loadPersistedOperations, openPersistedFile } from '../../src/graphql/persistedFile.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
+import { hasPersistedFile } from '../support/settings.ts';
 import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 
 const viewer = 'query Viewer { viewer { username } }';
@@ -83,7 +79,7 @@ const rejected = (message: string) => ({
 });
 
 describe('a persisted operation', () => {
-  it.each([
+  it.skipIf(!hasPersistedFile).each([
     ['its documentId', { documentId: id }],
     ['its hash', byHash(viewer)],
     ['its hash beside an empty query', { query: '', ...byHash(viewer) }],
@@ -129,28 +125,31 @@ describe('a persisted operation', () => {
   });
 });
 
-it('a response that was cached for an id is not sent after the file has another operation, or none, for the id', async () => {
-  const other = 'query Viewer { viewer { id username } }';
-  const documentId = 'changing';
-  const path = join(folder, 'changing.json');
-  const write = (operations: object) => writeFile(path, JSON.stringify(operations));
-  await write({ [documentId]: viewer });
-  const gateway = await openTestGateway(await openBeside(open.database), {
-    settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: path },
-  });
-  onTestFinished(() => gateway.close());
-  const askBy = async (method: 'GET' | 'POST') => (await ask({ documentId }, { at: gateway, method })).body;
-  for (const method of ['GET', 'GET', 'POST', 'POST', 'POST'] as const)
-    expect(await askBy(method)).toEqual({ data: { viewer: { username: 'alice' } } });
-  await write({ [documentId]: other });
-  const changed = { data: { viewer: { id: expect.any(String), username: 'alice' } } };
-  await vi.waitFor(async () => expect(await askBy('GET')).toEqual(changed), 20_000);
-  expect(await askBy('POST')).toEqual(changed);
-  await write({ another: other });
-  const gone = { errors: [{ message: expect.stringContaining('no persisted operation') }] };
-  await vi.waitFor(async () => expect(await askBy('POST')).toMatchObject(gone), 20_000);
-  expect(await askBy('GET')).toMatchObject(gone);
-});
+it.skipIf(!hasPersistedFile)(
+  'a response that was cached for an id is not sent after the file has another operation, or none, for the id',
+  async () => {
+    const other = 'query Viewer { viewer { id username } }';
+    const documentId = 'changing';
+    const path = join(folder, 'changing.json');
+    const write = (operations: object) => writeFile(path, JSON.stringify(operations));
+    await write({ [documentId]: viewer });
+    const gateway = await openTestGateway(await openBeside(open.database), {
+      settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: path },
+    });
+    onTestFinished(() => gateway.close());
+    const askBy = async (method: 'GET' | 'POST') => (await ask({ documentId }, { at: gateway, method })).body;
+    for (const method of ['GET', 'GET', 'POST', 'POST', 'POST'] as const)
+      expect(await askBy(method)).toEqual({ data: { viewer: { username: 'alice' } } });
+    await write({ [documentId]: other });
+    const changed = { data: { viewer: { id: expect.any(String), username: 'alice' } } };
+    await vi.waitFor(async () => expect(await askBy('GET')).toEqual(changed), 20_000);
+    expect(await askBy('POST')).toEqual(changed);
+    await write({ another: other });
+    const gone = { errors: [{ message: expect.stringContaining('no persisted operation') }] };
+    await vi.waitFor(async () => expect(await askBy('POST')).toMatchObject(gone), 20_000);
+    expect(await askBy('GET')).toMatchObject(gone);
+  },
+);
 
 it.each([
   ['the text of a persisted operation', { query: viewer }],
@@ -161,76 +160,6 @@ it.each([
     expect(await post(only, body)).toEqual(rejected(onlyPersisted));
   },
 );
-
-describe('the file of persisted operations', () => {
-  const load = async (name: string, text: string) => {
-    const file = join(folder, name);
-    await writeFile(file, text);
-    const config = readConfig({ PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file });
-    const documents = createDocuments(config);
-    const { operations } = loadPersistedOperations(config, documents);
-    return createPersistedOperations({ config, file: { operations } });
-  };
-
-  it.each([
-    ['as Relay and the client preset write it', 'plain.json', JSON.stringify({ [id]: viewer }), id],
-    [
-      'as Apollo writes it',
-      'apollo.json',
-      JSON.stringify({
-        format: 'apollo-persisted-query-manifest',
-        version: 1,
-        operations: [{ id, name: 'Viewer', type: 'query', body: viewer }],
-      }),
-      id,
-    ],
-    [
-      'in GraphQL, by the names of its operations',
-      'all.graphql',
-      `${first} query Viewer { viewer { ...F } } fragment F on User { username }`,
-      'Viewer',
-    ],
-  ])('is accepted %s', async (_, name, text, documentId) => {
-    expect((await load(name, text)).find({ documentId }, { id: 1 })).toMatch(/^query Viewer\b/);
-  });
-
-  it.each([
-    ['is not JSON', 'a.json', '{', /cannot be used: .* in JSON at position 1/],
-    ['is not a manifest', 'b.json', '[1]', /cannot be used: it is not a manifest of documents by id$/],
-    ['is not GraphQL', 'c.graphql', '{', /cannot be used: Syntax Error/],
-    [
-      'has an operation without a name',
-      'd.graphql',
-      '{ viewer { id } }',
-      /an operation has no name to be asked for by$/,
-    ],
-    [
-      'has an invalid operation',
-      'e.json',
-      JSON.stringify({ x: '{ nobody }' }),
-      /x cannot be run: Cannot query field "nobody"/,
-    ],
-  ])('prevents the start when it %s', async (_, name, text, message) => {
-    const failing = load(name, text);
-    await expect(failing).rejects.toThrow(SetupError);
-    await expect(failing).rejects.toThrow(message);
-  });
-
-  it('prevents the start when it is missing, or is needed but not set', () => {
-    const start = (settings: Record<string, string>) => {
-      const config = readConfig(settings);
-      return loadPersistedOperations(config, createDocuments(config));
-    };
-    expect(() => start({ PERSISTED_OPERATIONS: 'only' })).toThrow(
-      new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.'),
-    );
-    expect(() => start({ PERSISTED_OPERATIONS_FILE: '/nowhere/a.json' })).toThrow(
-      new SetupError(
-        'PERSISTED_OPERATIONS_FILE /nowhere/a.json cannot be used: ENOENT: no such file or directory',
-      ),
-    );
-  });
-});
 
 const username = (name: string) => ({ data: { viewer: { username: name } } });
 const notFound = {
@@ -332,67 +261,4 @@ describe('the hash of a query', () => {
   });
 });
 
-const [one, two] = ['query One { viewer { id } }', 'query Two { viewer { username } }'];
-const other = 'query Other { viewer { id username } }';
-const manifestOf = (text: string) => JSON.stringify({ id: text });
-
 /** Waits long enough for a busy machine. */
-const soon = (check: () => void) => vi.waitFor(check, 20_000);
-
-describe('the file of persisted operations, while a gateway runs', () => {
-  let path: string;
-  let closing: AbortController;
-  const log = { info: vi.fn(), error: vi.fn() };
-  /** Replaces the file at once: a part of it could be read otherwise. */
-  async function write(text: string): Promise<void> {
-    await writeFile(`${path}~`, text);
-    await rename(`${path}~`, path);
-  }
-  beforeEach(async () => {
-    path = join(folder, 'rewritten.json');
-    await write(manifestOf(one));
-    closing = new AbortController();
-    vi.resetAllMocks();
-  });
-  afterEach(() => closing.abort());
-
-  function openFile() {
-    const config = readConfig({ PERSISTED_OPERATIONS_FILE: path });
-    const documents = createDocuments(config);
-    return openPersistedFile({ config, documents, logger: log, closing: closing.signal, interval: 5 });
-  }
-
-  it('is read again when it was written in place, and when it was replaced by a renamed file', async () => {
-    const file = openFile();
-    expect(file.operations.get('id')).toBe(one);
-    // The first check reads the file in any case.
-    await write(manifestOf(other));
-    await soon(() => expect(file.operations.get('id')).toBe(other));
-    await writeFile(path, manifestOf(two));
-    await soon(() => expect(file.operations.get('id')).toBe(two));
-    expect(file.generation).toBe(2);
-    const line = [{ operations: 1 }, 'persisted operations were read again'];
-    expect(log.info.mock.calls).toEqual([line, line]);
-  });
-
-  it('stays in use as it was read before while it is invalid, which is logged once', async () => {
-    const file = openFile();
-    for (const wrong of ['{', '[]', manifestOf('{ nobody }')]) {
-      await write(wrong);
-      await soon(() => expect(log.error).toHaveBeenCalled());
-      expect(log.error).toHaveBeenCalledExactlyOnceWith(
-        expect.stringMatching(
-          /^PERSISTED_OPERATIONS_FILE .* cannot be used: .*; the operations that were read before stay$/,
-        ),
-      );
-      expect(file.operations.get('id')).toBe(one);
-      expect(file.generation).toBe(0);
-      log.error.mockClear();
-    }
-    await write(manifestOf(two));
-    await soon(() => expect(file.operations.get('id')).toBe(two));
-    // The same mistake again.
-    await write(manifestOf('{ nobody }'));
-    await soon(() => expect(log.error).toHaveBeenCalledOnce());
-  });
-});

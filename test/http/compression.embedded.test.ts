@@ -5,9 +5,11 @@ import { type IncomingMessage, request } from 'node:http';
 import { expect, it } from 'vitest';
 import { decoded } from '../support/decoded.ts';
 import { openTestGateway } from '../support/gateway.ts';
-import { demoGateway } from '../support/setUp.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-const gateway = await demoGateway();
+const { gateway, alice } = await gatewayWith(['alice']);
+const [activeTemplateId] = alice.dttTemplates;
+await gateway.database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId } });
 
 const list = '/api/v1/dtt/sessions';
 const introspection = '{ __schema { types { name description fields { name description } } } }';
@@ -15,7 +17,7 @@ const introspection = '{ __schema { types { name description fields { name descr
 /** Sends a request, or posts a query, and returns the response without decompressing it. */
 async function open(path: string, headers: Record<string, string>, query?: string, url = gateway.url) {
   const method = query === undefined ? 'GET' : 'POST';
-  const own = { Authorization: `Bearer ${gateway.token}`, 'Content-Type': 'application/json' };
+  const own = { Authorization: `Bearer ${alice.token}`, 'Content-Type': 'application/json' };
   const sending = request(url + path, { method, headers: { ...own, ...headers } });
   sending.end(query === undefined ? undefined : JSON.stringify({ query }));
   const [response] = (await once(sending, 'response')) as [IncomingMessage];

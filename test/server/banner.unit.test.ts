@@ -79,7 +79,7 @@ describe('the banner', () => {
     const text = print({ DATABASE_URL: 'postgresql://me:hunter2@postgres/d' }, { hasUsers: false });
     vi.unstubAllEnvs();
     expect(text).toContain('Create one in either way:');
-    expect(text).toContain('\n      docker compose exec gateway dovetail demo\n');
+    expect(text).toContain('\n      docker compose exec gateway dovetail user create me --tier ultra\n');
     expect(text).not.toMatch(/npx|\*\*\*/);
   });
 

@@ -14,7 +14,7 @@ import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
-import { hasTools, hasWebSockets } from '../support/settings.ts';
+import { hasPersistedFile, hasTools, hasWebSockets } from '../support/settings.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 import { connect } from '../support/toolClient.ts';
 
@@ -144,17 +144,16 @@ const cases: [string, Scope, Run][] = [
   ],
   ['an activation as one event', 'activate', post(() => ({ query: activation() }), 'text/event-stream')],
   ['an activation in a batch', 'activate', post(() => [{ query }, { query: activation() }])],
-  [
-    'a persisted activation',
-    'activate',
-    post(() => ({ documentId: 'Persisted', variables: { id: template() } })),
-  ],
   ['POST of createApiToken', 'manage', post(() => ({ query: creation }))],
   ['POST of revokeApiToken', 'manage', post(() => ({ query: revocation }))],
   ['revokeApiToken in a batch', 'manage', post(() => [{ query: revocation }])],
   ['an activation beside a creation', 'manage', post(() => ({ query: both() }))],
-  ['a persisted creation', 'manage', post(() => ({ documentId: 'Created', variables: { id: template() } }))],
   ...restCases,
+];
+
+const persistedCases: [string, Scope, Run][] = [
+  ['activation', 'activate', post(() => ({ documentId: 'Persisted', variables: { id: template() } }))],
+  ['creation', 'manage', post(() => ({ documentId: 'Created', variables: { id: template() } }))],
 ];
 
 const socketCases: [string, Scope, Run][] = [
@@ -204,6 +203,10 @@ async function check(needed: Scope, run: Run): Promise<void> {
 }
 
 it.each(cases)('%s needs the scope %s', (_, needed, run) => check(needed, run));
+
+it.skipIf(!hasPersistedFile).each(persistedCases)('a persisted %s needs the scope %s', (_, needed, run) =>
+  check(needed, run),
+);
 
 it.skipIf(!hasWebSockets).each(socketCases)('%s through a WebSocket needs the scope %s', (_, needed, run) =>
   check(needed, run),

@@ -145,11 +145,12 @@ export async function openTestGateway(
   const turns = createTurns(database.pool.options.max, parts.config.MAX_WAITING);
   const opened: Hooks[] = [];
   const accounts = findAccountsElsewhere(parts.config);
+  const schema = await loadSchema(parts.config);
   const { shownToken: token, hasDemo = false } = options;
   const list = (options.extensions ?? all).filter(({ settings }) => hasDemo || !('DEMO_ACCOUNT' in settings));
   const hooks = await openExtensions(
     parts.config,
-    { ...parts, turns, owners, accounts },
+    { ...parts, turns, schema, owners, accounts },
     (each) => opened.unshift(each),
     token === undefined
       ? list
@@ -159,7 +160,7 @@ export async function openTestGateway(
     ...parts,
     turns,
     hooks,
-    schema: await loadSchema(parts.config),
+    schema,
     plugins: await loadPlugins(parts.config),
     accounts,
     closing: closing.signal,

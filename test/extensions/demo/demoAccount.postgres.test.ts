@@ -1,9 +1,10 @@
 /** The demo account on a server, where there is no folder to store its token in. */
 
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { createToken, findToken } from '../../../src/auth/tokens.ts';
 import { checkOnlyDemo, prepareDemo, resetDemo } from '../../../src/extensions/demo/demoAccount.ts';
 import { openTestDatabase } from '../../support/gateway.ts';
+import { runHere } from '../../support/runHere.ts';
 import { databaseWith } from '../../support/setUp.ts';
 
 const { database } = await databaseWith();
@@ -89,4 +90,24 @@ it('checkOnlyDemo and resetDemo reject users that have only the names of the dem
   } finally {
     await other.close();
   }
+});
+
+it('`demo` prints a new token each time, but none with --reset, after which the last one stays valid', async () => {
+  const fresh = await openTestDatabase();
+  onTestFinished(fresh.close);
+  const DATABASE_URL = fresh.pool.options.connectionString ?? '';
+  const tokens = new Set<string>();
+  for (let time = 0; time < 2; time++) {
+    const { code, stdout, stderr } = await runHere(['demo'], { DATABASE_URL });
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: 'The demo account is there. Its token, in place of any that was printed before:\n',
+    });
+    tokens.add(stdout);
+  }
+  expect(tokens.size).toBe(2);
+  const valid = () => fresh.client.apiToken.count({ where: { revokedAt: null } });
+  expect(await valid()).toBe(1);
+  expect(await runHere(['demo', '--reset'], { DATABASE_URL })).toMatchObject({ code: 0, stdout: '' });
+  expect(await valid()).toBe(1);
 });

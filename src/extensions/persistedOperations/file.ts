@@ -5,23 +5,14 @@ import { setImmediate } from 'node:timers/promises';
 import { parse, print, separateOperations } from 'graphql';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { Config } from '../config/config.ts';
-import { errorText, SetupError } from '../errors.ts';
-import type { Documents } from './documents.ts';
-
-export interface PersistedFile {
-  /** How often its operations were replaced. After that an id may name another document, and a cached response be wrong. */
-  readonly generation: number;
-  /** The documents by their ids. */
-  readonly operations: Operations;
-}
+import { errorText, SetupError } from '../../errors.ts';
+import type { Documents } from '../../graphql/documents.ts';
 
 interface PersistedFileOptions {
-  readonly config: Config;
-  readonly documents: Documents;
+  readonly path: string;
+  /** Reads the documents, to see whether they can be run. */
+  readonly documents: Pick<Documents, 'read'>;
   readonly logger: Pick<Logger, 'info' | 'error'>;
-  /** Aborted when the gateway closes: the file is no longer checked. */
-  readonly closing: AbortSignal;
   /** How often the file is checked for changes, in milliseconds. */
   readonly interval?: number;
 }
@@ -42,65 +33,64 @@ const apolloManifest = z
 const manifest = z.union([apolloManifest, plainManifest]);
 
 /** @throws {SetupError} if the file cannot be read, or has an operation that cannot be run. */
-export function openPersistedFile(options: PersistedFileOptions): PersistedFile {
-  const { config, documents, logger, closing, interval = 1_000 } = options;
-  const { PERSISTED_OPERATIONS_FILE: path } = config;
-  const { operations, ...loaded } = loadPersistedOperations(config, documents);
-  let { content } = loaded;
-  const current = { generation: 0, operations };
+export function openPersistedFile({ path, documents, logger, interval = 1_000 }: PersistedFileOptions) {
+  let { content, operations } = loadPersistedOperations(path, documents);
+  let generation = 0;
   /** What is wrong with the file, as it was logged. */
   let problem = '';
 
-  async function readAgain(file: string): Promise<void> {
+  async function readAgain(): Promise<void> {
     try {
-      const found = textOf(file);
+      const found = textOf(path);
       if (found !== content) {
-        const next = operationsIn(file, found);
+        const next = operationsIn(path, found);
         for (const [id, text] of next) {
           checkRunnable(id, text, documents);
           // Lets other work run in between: there may be thousands.
           await setImmediate();
         }
         content = found;
-        current.operations = next;
-        current.generation++;
+        operations = next;
+        generation++;
         logger.info({ operations: next.size }, 'persisted operations were read again');
       }
       problem = '';
     } catch (error) {
-      const { message } = problemWith(file, error);
+      const { message } = problemWith(path, error);
       if (message !== problem) logger.error(`${message}; the operations that were read before stay`);
       problem = message;
     }
   }
 
-  if (path !== undefined) {
-    // One after the other, since otherwise an older state of the file could replace a newer one.
-    let last = Promise.resolve();
-    const reread = () => {
-      last = last.then(() => readAgain(path));
-    };
-    // The file is read only when it has not changed for a while: it may still be written. `watchFile` looks it up by its name, and
-    // so notices every kind of change: a write, a rename, a link with a new target, a write from another machine.
-    const settled = setTimeout(reread, interval).unref();
-    const waitUntilSettled = () => void settled.refresh();
-    watchFile(path, { interval, persistent: false }, waitUntilSettled);
-    closing.addEventListener('abort', () => {
+  // One after the other, since otherwise an older state of the file could replace a newer one.
+  let last = Promise.resolve();
+  const reread = () => {
+    last = last.then(readAgain);
+  };
+  // The file is read only when it has not changed for a while: it may still be written. `watchFile` looks it up by its name, and
+  // so notices every kind of change: a write, a rename, a link with a new target, a write from another machine.
+  const settled = setTimeout(reread, interval).unref();
+  const waitUntilSettled = () => void settled.refresh();
+  watchFile(path, { interval, persistent: false }, waitUntilSettled);
+  return {
+    get generation() {
+      return generation;
+    },
+    get operations() {
+      return operations;
+    },
+    async close(): Promise<void> {
       unwatchFile(path, waitUntilSettled);
       clearTimeout(settled);
-    });
-  }
-  return current;
+    },
+  };
 }
 
 /** @throws {SetupError} if the file cannot be read, or has an operation that cannot be run. */
 export function loadPersistedOperations(
-  { PERSISTED_OPERATIONS_FILE: path, PERSISTED_OPERATIONS }: Config,
-  documents: Documents,
+  path: string,
+  documents: PersistedFileOptions['documents'],
 ): { readonly content: string; readonly operations: Operations } {
-  if (PERSISTED_OPERATIONS === 'only' && path === undefined)
-    throw new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.');
-  if (path === undefined) return { content: '', operations: new Map() };
   try {
     const content = textOf(path);
     const operations = operationsIn(path, content);
@@ -122,7 +112,7 @@ function operationsIn(path: string, content: string): Operations {
   return path.endsWith('.json') ? manifest.parse(JSON.parse(content)) : namedOperations(content);
 }
 
-function checkRunnable(id: string, text: string, documents: Documents): void {
+function checkRunnable(id: string, text: string, documents: PersistedFileOptions['documents']): void {
   const read = documents.read(text);
   if ('errors' in read) throw new Error(`${id} cannot be run: ${read.errors[0]?.message}`);
 }

@@ -1,0 +1,43 @@
+/**
+ * Reads the operations that requests may name by id from a file: at the start, and again after each change. The settings are the core's, since
+ * one has the name of the other with `_FILE`.
+ */
+
+import type { GraphQLSchema } from 'graphql';
+import type { Config } from '../../config/config.ts';
+import { SetupError } from '../../errors.ts';
+import type { Extension } from '../../extensionPoints.ts';
+
+/** The file, and the documents to check it with; undefined without a file. @throws {SetupError} for settings that need one. */
+async function fileOf(config: Config, schema?: GraphQLSchema) {
+  const { PERSISTED_OPERATIONS_FILE: path, PERSISTED_OPERATIONS } = config;
+  if (PERSISTED_OPERATIONS === 'only' && path === undefined)
+    throw new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.');
+  if (path === undefined) return undefined;
+  const { createDocuments } = await import('../../graphql/documents.ts');
+  // Kept nowhere: the handler caches those that are run.
+  const documents = { read: (text: string) => createDocuments(config, schema).read(text) };
+  return { path, documents, ...(await import('./file.ts')) };
+}
+
+export const persistedOperations: Extension = {
+  settings: {},
+
+  checks: (config) => [
+    [
+      'operations',
+      async () => {
+        const file = await fileOf(config);
+        return (
+          file && `${file.loadPersistedOperations(file.path, file.documents).operations.size} can be run`
+        );
+      },
+    ],
+  ],
+
+  async open(config, { schema, logger }) {
+    const file = await fileOf(config, schema);
+    const persisted = file?.openPersistedFile({ ...file, logger });
+    return persisted && { persisted, close: persisted.close };
+  },
+};
