@@ -254,6 +254,9 @@ export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** PostgreSQL's code if the role lacks a right. */
+export const lacksRight = '42501';
+
 /** The code that Node or PostgreSQL has given an error, such as `EPIPE` or `42501`; undefined if it has none. */
 export function systemCodeOf(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;

@@ -7,7 +7,7 @@ import { hasDatabase } from '../database/embedded/embedded.ts';
 import { folderOf } from '../database/embedded/folder.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { MigrationListener } from '../database/migrate.ts';
-import { errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
+import { errorText, lacksRight, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
 import { guideFile } from '../root.ts';
 import { say } from './output.ts';
 
@@ -39,10 +39,7 @@ export async function withDatabase<Place extends DatabaseLocation>(
   await closeAll([database], errors);
 }
 
-/** PostgreSQL's code if the role lacks a right. */
-export const lacksRight = '42501';
-
-/** What to do then. */
+/** What to do if the role lacks a right. */
 export const otherRole = () =>
   `Use another role: ${guideFile('deployment.md#roles-and-rights')} has the rights that commands need.`;
 

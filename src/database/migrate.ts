@@ -8,7 +8,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { program } from '../config/config.ts';
-import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../errors.ts';
+import { type Diagnosis, errorText, lacksRight, SetupError, systemCodeOf } from '../errors.ts';
 import { guideFile, root } from '../root.ts';
 import { createDatabase } from './connection.ts';
 import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
@@ -46,12 +46,14 @@ export async function migrate(
 ): Promise<string[]> {
   const migrations = await readMigrations(folder);
   const { client, connect, close } = createSession(connection, longestMigration);
+  let isRead = false;
   try {
     await connect();
     // The embedded database never belongs to another program.
     if (connection.connectionString !== undefined)
       reject('DATABASE_URL', await findForeignTables(client, migrations));
     let pending = await readPending(client, migrations);
+    isRead = true;
     if (pending.length === 0) return [];
     await beginAlone(client, listener);
     // Another gateway may have applied them in the meantime.
@@ -66,7 +68,7 @@ export async function migrate(
     await client.query('COMMIT');
     return pending;
   } catch (error) {
-    throw error instanceof SetupError ? error : explain(client, error);
+    throw error instanceof SetupError ? error : explain(client, error, isRead);
   } finally {
     // This also ends a transaction that has failed.
     await close();
@@ -116,14 +118,15 @@ async function apply(client: pg.ClientBase, { name, sql }: Migration): Promise<v
   );
 }
 
-/** Says what to do about an error. */
-function explain({ user }: pg.Client, error: unknown): SetupError {
+/** Says what to do about an error. @param isRead whether the applied migrations could be read. */
+function explain({ user }: pg.Client, error: unknown, isRead: boolean): SetupError {
   const text = isUnresponsive(error) ? unresponsiveText : errorText(error);
-  // `insufficient_privilege`
-  const says =
-    systemCodeOf(error) === '42501'
-      ? `The role ${JSON.stringify(user)} may not migrate the database: ${text}. Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the tables. ${guideFile('deployment.md#roles-and-rights')} has the rights that any other role needs.`
-      : `The database could not be migrated: ${text}`;
+  const role = `The role ${JSON.stringify(user)}`;
+  const rights = guideFile('deployment.md#roles-and-rights');
+  const lacking = isRead
+    ? `${role} may not migrate the database: ${text}. Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the tables. ${rights} has the rights that any other role needs.`
+    : `${role} may not read the database: ${text}. Grant it the rights of ${rights}, or use another role.`;
+  const says = systemCodeOf(error) === lacksRight ? lacking : `The database could not be migrated: ${text}`;
   return new SetupError(says, { cause: error });
 }
 

@@ -1,7 +1,17 @@
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  it,
+  onTestFinished,
+} from 'vitest';
 import { draftMigration, openSchemaEngine } from '../../prisma/draft.ts';
 import { type MigrationListener, migrate, migrationLock } from '../../src/database/migrate.ts';
 import { SetupError } from '../../src/errors.ts';
@@ -207,6 +217,18 @@ describe('a role that may only read and write rows', () => {
     client.release();
     await migrating;
     await data.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
+  });
+
+  it('gets an error that names its rights when it may not read which migrations were applied', async () => {
+    await data.pool.query(`REVOKE SELECT ON "_prisma_migrations" FROM ${role}`);
+    onTestFinished(
+      async () => void (await data.pool.query(`GRANT SELECT ON "_prisma_migrations" TO ${role}`)),
+    );
+    await expect(migrate({ connectionString: url })).rejects.toThrow(
+      new SetupError(
+        `The role "${role}" may not read the database: permission denied for table _prisma_migrations. Grant it the rights of docs/deployment.md#roles-and-rights, or use another role.`,
+      ),
+    );
   });
 
   it('gets an error with the missing right and the command to run when a migration is pending', async () => {

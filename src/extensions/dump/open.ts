@@ -1,11 +1,11 @@
 /** Opens a database as it is, without migrating it. */
 
 import type pg from 'pg';
-import { lacksRight, otherRole } from '../../cli/database.ts';
+import { otherRole } from '../../cli/database.ts';
 import type { Config } from '../../config/config.ts';
 import { findServer } from '../../database/connection.ts';
 import { createSession } from '../../database/session.ts';
-import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import { errorText, lacksRight, SetupError, systemCodeOf } from '../../errors.ts';
 
 /** How long, in milliseconds, one statement may take. */
 const longestStatement = 30 * 60_000;
