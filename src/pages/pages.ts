@@ -88,6 +88,12 @@ export function createPages(options: PagesOptions, tokenFor: TokenFor, watch: Ru
 
   async function respond(exchange: Exchange): Promise<HttpResponse> {
     const { path } = exchange;
+    const bare = path.slice(0, -1);
+    // The console's links work with a slash as well. Those of other pages would lead a level too deep.
+    if (path.endsWith('/') && bare !== '/console' && pages.has(bare))
+      return textResponse(308, 'The address of this page has no slash at its end.', {
+        Location: `..${bare}`,
+      });
     // These have more paths below them.
     const [, parent = path] = /^(\/docs|\/guides|\/console|\/graphiql)\//.exec(path) ?? [];
     const page = pages.get(parent);

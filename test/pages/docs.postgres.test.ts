@@ -83,6 +83,6 @@ it.each(['/docs', '/openapi.json', '/schema', '/schema.graphql', '/console'])(
 );
 
 it('other paths below are not found', async () => {
-  for (const path of ['/docs/', '/docs/start.js', '/docs/..%2fpackage.json', '/docs/constructor'])
+  for (const path of ['/docs/start.js', '/docs/..%2fpackage.json', '/docs/constructor'])
     expect([path, (await ask(path)).status]).toEqual([path, 404]);
 });

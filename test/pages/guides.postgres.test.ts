@@ -37,16 +37,13 @@ it('their files never change under their names, and are compressed', async () =>
   });
 });
 
-it.each([
-  '/guides/',
-  '/guides/nothing',
-  '/guides/rest.md',
-  '/guides/..%2fguides.json',
-  '/guides/guides.json',
-])('%s is not found, and the response says where the guides are', async (path) => {
-  const response = await fetch(gateway.url + path);
-  expect([response.status, await response.text()]).toEqual([404, 'Not found. Try /guides.\n']);
-});
+it.each(['/guides/nothing', '/guides/rest.md', '/guides/..%2fguides.json', '/guides/guides.json'])(
+  '%s is not found, and the response says where the guides are',
+  async (path) => {
+    const response = await fetch(gateway.url + path);
+    expect([response.status, await response.text()]).toEqual([404, 'Not found. Try /guides.\n']);
+  },
+);
 
 it('the icon of the pages is also where browsers look for it', async () => {
   const response = await fetch(`${gateway.url}/favicon.ico`);

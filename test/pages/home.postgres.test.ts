@@ -162,6 +162,15 @@ it.each([
   expect([response.status, await response.text()]).toEqual([404, `Not found. ${hint}\n`]);
 });
 
+it.each(['/docs', '/schema', '/guides', '/graphiql', '/openapi.json'])(
+  'a slash behind %s leads to the page, behind a prefix too',
+  async (path) => {
+    const response = await fetch(`${gateway.url}${path}/`, { redirect: 'manual' });
+    expect([response.status, response.headers.get('Location')]).toEqual([308, `..${path}`]);
+    expect((await fetch(`${gateway.url}${path}/`)).url).toBe(`${gateway.url}${path}`);
+  },
+);
+
 it('the schema is served as plain text', async () => {
   const response = await fetch(`${gateway.url}/schema.graphql`);
   expect(response.headers.get('Content-Type')).toBe('text/plain; charset=utf-8');
