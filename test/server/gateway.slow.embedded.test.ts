@@ -6,6 +6,7 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
+import type { Line } from '../../src/extensionPoints.ts';
 import { extensions } from '../../src/extensions/extensions.ts';
 import { listen as listenAt } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
@@ -47,6 +48,9 @@ it.each(['PORT', 'METRICS_PORT'])(
   },
 );
 
+/** Where the metrics are, by the entries of a start. */
+const metricsIn = (lines: readonly Line[]) => lines.find(([name]) => name === 'Metrics')?.[1] ?? '';
+
 it('a gateway applies its settings, and releases everything when it is closed', async () => {
   const gateway = await open({
     METRICS_PORT: '0',
@@ -55,7 +59,7 @@ it('a gateway applies its settings, and releases everything when it is closed', 
     RESPONSE_CACHE_MB: '1',
   });
   const { url, lines, shownToken, database } = gateway;
-  const metricsUrl = lines?.[0]?.[1] ?? '';
+  const metricsUrl = metricsIn(lines);
   expect(database.pool.options.max).toBe(3);
   const client = await database.pool.connect();
   // A second longer than the timeout of the server, which should report it first. The types of `pg` leave the connection out.
@@ -79,7 +83,7 @@ it('a gateway applies its settings, and releases everything when it is closed', 
   expect(again.shownToken).toBe(shownToken);
   for (let time = 0; time < 2; time++)
     await (await fetch(`${again.url}/api/v1/dtt/sessions`, { headers })).text();
-  expect(await (await fetch(again.lines?.[0]?.[1] ?? '')).text()).toMatch(
+  expect(await (await fetch(metricsIn(again.lines))).text()).toMatch(
     /^dovetail_response_cache_reads_total\{result="hit"\} 0$/m,
   );
   await again.close();
