@@ -161,7 +161,6 @@ export function argumentError(
 /** An error of an execution, by graphql-js or by compiled code. */
 export interface ExecutionError {
   readonly message: string;
-  readonly locations?: GraphQLError['locations'];
   readonly path?: GraphQLError['path'];
   readonly originalError?: Error | undefined;
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;

@@ -8,13 +8,7 @@ import { GraphQLError } from 'graphql';
 import { type FetchAPI, processRegularResult } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import { problemOf } from '../auth/viewer.ts';
-import {
-  challengeFor,
-  type ErrorCode,
-  type ExecutionError,
-  unauthenticated,
-  unauthorizedMessage,
-} from '../errors.ts';
+import { challengeFor, type ExecutionError, unauthenticated, unauthorizedMessage } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { acceptedOf } from '../http/request.ts';
@@ -41,9 +35,8 @@ export function requestFailure(
   status: number,
   message: string,
   headers?: Record<string, string>,
-  code: ErrorCode = 'BAD_USER_INPUT',
 ): HttpResponse {
-  return errorResponse('graphql', { status, code, message }, headers);
+  return errorResponse('graphql', { status, code: 'BAD_USER_INPUT', message }, headers);
 }
 
 /** The response to a request without a valid token, which says what is wrong with it. */

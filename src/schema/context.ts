@@ -60,7 +60,7 @@ export interface OperationHooks {
    * @returns undefined if graphql-js has to execute it.
    */
   readonly compile?:
-    | ((schema: GraphQLSchema, document: DocumentNode) => CompiledOperation | undefined)
+    | ((schema: GraphQLSchema, document: DocumentNode) => Promise<CompiledOperation | undefined>)
     | undefined;
 }
 

@@ -123,7 +123,7 @@ export function prepare(
     // Compiling takes as long as a few runs, and many operations come once.
     if (isRepeated && variant.mayCompile) {
       variant.mayCompile = false;
-      variant.compiled = contextValue?.compile?.(schema, variant.document);
+      variant.compiled = await contextValue?.compile?.(schema, variant.document);
     }
     isRepeated = true;
     const { compiled } = variant;

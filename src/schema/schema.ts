@@ -26,7 +26,7 @@ import './types/apiToken.ts';
 addFilters();
 const built = withConventionalFields(builder.toSchema()).toConfig();
 
-/** Every query can be subscribed to: `graphql/subscribe.ts` executes it again after changes. */
+/** Every query can be subscribed to: `liveReads.ts` executes it again after changes. */
 const subscription = new GraphQLObjectType({
   name: 'Subscription',
   description:

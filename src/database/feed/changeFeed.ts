@@ -1,6 +1,6 @@
 /**
  * The change feed: reports whose data has changed, by any program. The triggers in the migrations announce changes; `notify.ts`
- * receives the announcements by NOTIFY, `log.ts` by messages in the write-ahead log. To replace it: use a feed that never
+ * receives the announcements by NOTIFY, an extension by messages in the write-ahead log. To replace it: use a feed that never
  * listens. Then nothing is cached.
  *
  * Promises that a feed counts as listening only while its own heartbeats arrive. LISTEN alone is no proof: a pooler may accept

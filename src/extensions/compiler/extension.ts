@@ -4,8 +4,8 @@ import type { Extension } from '../../extensionPoints.ts';
 
 export const compiler: Extension = {
   settings: {},
-  async open() {
-    const { compile } = await import('./compile.ts');
-    return { compile };
-  },
+  open: () => ({
+    // Loaded by the first operation that comes again: a gateway that is asked little needs no compiler.
+    compile: async (schema, document) => (await import('./compile.ts')).compile(schema, document),
+  }),
 };

@@ -5,14 +5,11 @@
 
 import type { GraphQLSchema } from 'graphql';
 import type { Config } from '../../config/config.ts';
-import { SetupError } from '../../errors.ts';
 import type { Extension } from '../../extensionPoints.ts';
 
-/** The file, and the documents to check it with; undefined without a file. @throws {SetupError} for settings that need one. */
+/** The file, and the documents to check it with; undefined without a file. */
 async function fileOf(config: Config, schema?: GraphQLSchema) {
-  const { PERSISTED_OPERATIONS_FILE: path, PERSISTED_OPERATIONS } = config;
-  if (PERSISTED_OPERATIONS === 'only' && path === undefined)
-    throw new SetupError('PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.');
+  const { PERSISTED_OPERATIONS_FILE: path } = config;
   if (path === undefined) return undefined;
   const { createDocuments } = await import('../../graphql/documents.ts');
   // Kept nowhere: the handler caches those that are run.
@@ -22,6 +19,11 @@ async function fileOf(config: Config, schema?: GraphQLSchema) {
 
 export const persistedOperations: Extension = {
   settings: {},
+
+  complain: ({ PERSISTED_OPERATIONS, PERSISTED_OPERATIONS_FILE }) =>
+    PERSISTED_OPERATIONS === 'only' && PERSISTED_OPERATIONS_FILE === undefined
+      ? ['PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.']
+      : [],
 
   checks: (config) => [
     [

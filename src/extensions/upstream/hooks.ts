@@ -31,7 +31,7 @@ export function hooksOf(
         accounts: forwarding,
         feed,
         lifetime: UPSTREAM_INTERVAL,
-        // The response cache has the other half of the memory, for GraphQL.
+        // In addition to that of the response cache, which stores what GraphQL responds.
         maxBytes: (RESPONSE_CACHE_MB / 2) * 1024 * 1024,
       }),
     }),

@@ -319,7 +319,7 @@ function objectType(type: GraphQLNamedType | undefined, fieldName: string): Grap
 
 /**
  * The selected fields of a type, each with the selection sets beneath it, including those in fragments. A fragment is read
- * once, however often it is spread. Usually the document has no conditions any more (`compile.ts`). If it has, all fields are read.
+ * once, however often it is spread. Usually the document has no conditions any more (`operation.ts`). If it has, all fields are read.
  */
 function fieldsIn(
   type: GraphQLObjectType,
