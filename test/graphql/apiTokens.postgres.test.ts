@@ -400,24 +400,34 @@ it('a token that expires creates none that lasts longer, and neither does a secr
   expect((await ask(token, create, { name: 'c' })).errors).toBeUndefined();
 });
 
-it('an account cannot leave its rate limit behind by creating and revoking tokens all the time', async () => {
-  const account = await open();
+it('an account creates at most 20 tokens within an hour, so that it cannot leave its rate limit behind', async () => {
+  const [account, other] = [await open(), await open()];
   const { pool } = gateway.database;
-  await pool.query(
-    `INSERT INTO "ApiToken" ("userId", name, slot, digest, "revokedAt")
-     SELECT $1, 'gone', 5, sha256(random()::text::bytea), now() FROM generate_series(1, 18)`,
-    [account.userId],
-  );
+  const addRevoked = (userId: number, count: number) =>
+    pool.query(
+      `INSERT INTO "ApiToken" ("userId", name, slot, digest, "revokedAt")
+       SELECT $1, 'gone', 5, sha256(random()::text::bytea), now() FROM generate_series(1, $2)`,
+      [userId, count],
+    );
+  // Two more are active.
+  await addRevoked(account.userId, 17);
+  await addRevoked(other.userId, 20);
+  const problemOf = async (name: string) => (await ask(account.manager, create, { name })).errors?.[0];
+  const age = (minutes: number) =>
+    pool.query(`UPDATE "ApiToken" SET "createdAt" = now() - $1 * interval '1 min' WHERE name = 'gone'`, [
+      minutes,
+    ]);
+  expect(await problemOf('the twentieth')).toBeUndefined();
+  await age(59);
   const before = await tokensOf(account);
-  const { errors } = await ask(account.manager, create, { name: 'x' });
-  expect(errors?.[0]).toMatchObject({
+  expect(await problemOf('one more')).toMatchObject({
     message: 'The account has created 20 tokens within an hour, the most that it may; try again later',
     extensions: { code: 'TOO_MANY_REQUESTS' },
   });
   expect(await tokensOf(account)).toEqual(before);
   await createToken(pool, account.username, 'by the operator');
-  await pool.query(`UPDATE "ApiToken" SET "createdAt" = now() - interval '61 min' WHERE name = 'gone'`);
-  expect((await ask(account.manager, create, { name: 'x' })).errors).toBeUndefined();
+  await age(61);
+  expect(await problemOf('one more')).toBeUndefined();
 });
 
 describe('what is rejected changes nothing', () => {

@@ -6,7 +6,7 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path/posix';
-import { parseArgs } from 'node:util';
+import { inspect, parseArgs } from 'node:util';
 import type { TestRunResult } from 'vitest/node';
 import { instrumentSources, type Mutant, output } from './instrument.ts';
 import { failuresOf, hashOf, measureReach, nameOf, openVitest, print, readJson } from './reach.ts';
@@ -92,7 +92,7 @@ async function runWith(mutant: Mutant): Promise<Pick<Result, 'outcome' | 'by'>> 
 }
 
 function judge({ testModules, unhandledErrors }: TestRunResult): Pick<Result, 'outcome' | 'by'> {
-  const [by] = [...testModules.flatMap(failuresOf), ...unhandledErrors.map(String)];
+  const [by] = [...testModules.flatMap(failuresOf), ...unhandledErrors.map((error) => inspect(error))];
   if (by === undefined) return { outcome: 'survived' };
   const isTimeout = /timed out in \d+ms|Hit count limit reached/.test(by);
   return { outcome: isTimeout ? 'timed out' : 'killed', by: by.slice(0, 300) };
@@ -103,10 +103,11 @@ for (const mutant of drawn) {
   const { id: _, ...described } = mutant;
   const result = { ...described, ...(await runWith(mutant)) };
   results.push(result);
+  // At once, so that a run may be interrupted.
+  writeFileSync(report, JSON.stringify(results, undefined, 2));
   print(`${results.length}/${drawn.length} ${result.outcome}: ${placeOf(mutant)}`);
 }
 await vitest.close();
-writeFileSync(report, JSON.stringify(results, undefined, 2));
 
 for (const { outcome, file, place, mutator, original, replacement } of results.filter(isUnnoticed))
   print(`\n${outcome}: ${file}:${place} ${mutator}\n- ${original}\n+ ${replacement}`);
