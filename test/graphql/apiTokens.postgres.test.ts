@@ -196,9 +196,9 @@ describe('a token', () => {
     const late = [holding, activate, devices, '{ viewer { apiTokens { name } } }'].map((each) =>
       graphqlOnce(beside, manager, each),
     );
-    await sleep(100);
+    await sleep(300);
     await database.pool.query(`UPDATE "ApiToken" SET ${change} WHERE id = $1`, [managerId]);
-    await sleep(100);
+    await sleep(300);
     await holder.query('ROLLBACK');
     holder.release();
     for (const { status } of await Promise.all(ofOther)) expect(status).toBe(200);
@@ -235,14 +235,14 @@ describe('a token', () => {
       account.manager,
       'mutation { createApiToken(name: "x") { viewer { totalPoints } } }',
     );
-    await sleep(100);
+    await sleep(300);
     others.push(...fill(third.token, 'dttDevices'));
-    await sleep(100);
+    await sleep(300);
     await releases[0]?.();
     await expect.poll(async () => (await tokensOf(account)).length).toBe(3);
     await waiting();
     await database.pool.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE id = $1', [account.managerId]);
-    await sleep(100);
+    await sleep(300);
     await releases[1]?.();
     await Promise.all(others);
     expect((await changing).errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
@@ -259,9 +259,9 @@ describe('a token', () => {
     const first = ask(token, query);
     await expect.poll(async () => (await lockWaits()).rowCount).toBe(1);
     const second = ask(manager, query);
-    await sleep(100);
+    await sleep(300);
     await database.pool.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE id = $1', [managerId]);
-    await sleep(100);
+    await sleep(300);
     await holder.query('ROLLBACK');
     holder.release();
     expect([(await first).status, (await second).status]).toEqual([200, 401]);
