@@ -45,14 +45,16 @@ function reasonOf(error: unknown): string {
 export async function checkPort(host: string, setting: string, port: number): Promise<void> {
   const state = await lookAtPort(host, port);
   const how = setting === 'PORT' ? '--port or PORT' : setting;
-  const next = `Stop it, or set ${how} to another port; 0 picks a free one.`;
+  const next = `set ${how} to another port; 0 picks a free one.`;
   if (state.is === 'free') return;
   if (state.is === 'unusable')
     throw new SetupError(`HOST ${host} and ${setting} ${port} cannot be listened on: ${state.reason}.`);
   if (state.is === 'gateway' && setting === 'PORT')
-    throw new SetupError(`Dovetail already runs at ${originOf(host, port)}. ${next}`);
+    throw new SetupError(
+      `Dovetail already runs at ${originOf(host, port)}. Stop it. For a second gateway, ${next} Without DATABASE_URL it needs another DATA_DIR too.`,
+    );
   const holder = state.is === 'gateway' ? 'a Dovetail that runs already' : 'another program';
-  throw new SetupError(`${setting} ${port} is taken by ${holder}. ${next}`);
+  throw new SetupError(`${setting} ${port} is taken by ${holder}. Stop it, or ${next}`);
 }
 
 /** Whether a gateway can listen on the port, or already does. @throws {SetupError} if neither. */

@@ -118,7 +118,9 @@ ${code}</script>`;
     data: { revokedAt: new Date() },
   });
   await both(['Program 0 of alice', 'second', 'third', 'fourth', 'Unauthorized']);
-  await expect.poll(() => problem).toContain('HTTP Error 401');
+  await expect.poll(() => problem).toContain('401 {"ok":false');
+  expect(problem).toContain('Connection refused');
+  expect(problem).not.toContain('Traceback');
 });
 
 it('the REST sensor of Home Assistant reads what its template names', async () => {

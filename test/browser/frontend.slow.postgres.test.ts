@@ -54,10 +54,27 @@ it('shows each change that the documented subscription receives', async () => {
   await page.close();
 });
 
+it('says that a token is wrong, and not that to load the page again would help', async () => {
+  const { page } = await openPage(open, 'wrong', live?.text);
+  await page.getByText('unknown or revoked').waitFor();
+  await page.waitForLoadState('networkidle');
+  expect(await page.locator('body').innerText()).not.toContain('load the page again');
+});
+
+it('says to load the page again when the stream of a valid token has ended', async () => {
+  const gateway = await openTestGateway(await openBeside(database), { settings: { CORS_ORIGINS: origin } });
+  const { page } = await openPage(gateway, alice.token, live?.text);
+  await expect.poll(() => page.locator('body').innerText()).not.toBe('');
+  await gateway.close();
+  await page.getByText('(the stream has ended: load the page again)').waitFor();
+});
+
 it('is blocked by CORS when CORS_ORIGINS does not list its origin, and the gateway logs the setting that would allow it', async () => {
-  const { page, complaints } = await openPage(closed, alice.token);
-  await expect.poll(() => complaints.join('\n')).toMatch(/blocked by CORS policy/);
-  expect(await page.getByText('alice').count()).toBe(0);
+  for (const text of [block?.text, live?.text]) {
+    const { page, complaints } = await openPage(closed, alice.token, text);
+    await page.getByText('is this page in CORS_ORIGINS?').waitFor();
+    expect(complaints.join('\n')).toMatch(/blocked by CORS policy/);
+  }
   expect(closed.log.map((line) => JSON.parse(line).msg)).toEqual([
     `"${origin}" is not an origin whose pages may use this gateway: to allow them, set CORS_ORIGINS=${origin}`,
   ]);

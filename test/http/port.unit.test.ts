@@ -41,6 +41,13 @@ describe('a port', () => {
     expect(await lookAtPort('0.0.0.0', port)).toEqual({ is: 'gateway' });
   });
 
+  it('of a gateway is refused with all settings that a second gateway needs', async () => {
+    const port = await portOf(serving('/healthz', 'alive\n', 'x'));
+    await expect(checkPort('127.0.0.1', 'PORT', port)).rejects.toThrow(
+      `Dovetail already runs at http://127.0.0.1:${port}. Stop it. For a second gateway, set --port or PORT to another port; 0 picks a free one. Without DATABASE_URL it needs another DATA_DIR too.`,
+    );
+  });
+
   it('is free if nothing listens on it, and can still be used after the check', async () => {
     const port = await portOf(createServer());
     server?.close();
