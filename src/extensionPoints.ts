@@ -53,7 +53,7 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   readonly starter?: Starter;
   /** Checks for operators, of the settings and of a database server. */
   readonly serverChecks?: readonly Check<ExaminedServer>[];
-  checks?(config: Config & ValuesOf<Own>): readonly Check<void>[];
+  checks?(config: Config & ValuesOf<Own>, loadSchema: LoadSchema): readonly Check<void>[];
   /** Called before a start opens anything. @throws {SetupError} if the start would fail. */
   beforeStart?(config: Config & ValuesOf<Own>): Promise<void>;
   /** Takes part in a process that serves. It is called in the order of the list; undefined if the settings do not ask for it. */
@@ -66,6 +66,21 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
     config: Config & ValuesOf<Own>,
     url: string,
   ): Promise<Pick<Hooks, 'lines' | 'close'> | undefined>;
+}
+
+/** Makes the schema of `/graphql`; undefined for the core's. */
+type LoadSchema = () => Promise<GraphQLSchema | undefined>;
+
+/** The schema of the first extension that brings one; undefined for the core's. */
+export async function schemaOf(
+  extensions: readonly Extension[],
+  config: Config,
+): Promise<GraphQLSchema | undefined> {
+  for (const extension of extensions) {
+    const schema = await extension.schema?.(config);
+    if (schema) return schema;
+  }
+  return undefined;
 }
 
 export interface GatewayParts {

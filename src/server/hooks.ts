@@ -5,20 +5,21 @@ import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { FeedOptions } from '../database/database.ts';
-import type { AccountsElsewhere, Extension, GatewayParts, Hooks } from '../extensionPoints.ts';
+import {
+  type AccountsElsewhere,
+  type Extension,
+  type GatewayParts,
+  type Hooks,
+  schemaOf,
+} from '../extensionPoints.ts';
 import { extensions } from '../extensions/extensions.ts';
 import type { HttpResponse } from '../http/response.ts';
 
 export type JoinedHooks = ReturnType<typeof joinHooks>;
 
 /** The schema of `/graphql`; undefined for the core's own. */
-export async function loadSchema(config: Config): Promise<GraphQLSchema | undefined> {
-  for (const extension of extensions) {
-    const schema = await extension.schema?.(config);
-    if (schema) return schema;
-  }
-  return undefined;
-}
+export const loadSchema = (config: Config): Promise<GraphQLSchema | undefined> =>
+  schemaOf(extensions, config);
 
 /** Plugins of others for Yoga. */
 export async function loadPlugins(config: Config): Promise<readonly Plugin[]> {

@@ -40,8 +40,8 @@ export async function prepareDemo(
     if ((await sql.run(`SELECT FROM "${table}" LIMIT 1`, [])).length > 0) return undefined;
   if ((await sql.count('User', {})) === 0) await inTransaction(pool, (client) => loadDemoData(client, now));
   // By its data: other accounts may have its name.
-  const ofDemo = `SELECT "ownerId" AS id FROM "DttDevice" WHERE "bubbleId" = 'dtt-demo-1'`;
-  const [demo] = await sql.run<{ id: number }>(ofDemo, []);
+  const ofDemo = `SELECT "User".id, username FROM "DttDevice" JOIN "User" ON "User".id = "ownerId" WHERE "bubbleId" = 'dtt-demo-1'`;
+  const [demo] = await sql.run<{ id: number; username: string }>(ofDemo, []);
   if (!demo) return undefined;
 
   const file = dataDir === undefined ? undefined : join(dataDir, 'demo-token');
@@ -52,7 +52,7 @@ export async function prepareDemo(
   // token is lost, so that token is deleted: an account may have only so many.
   await sql.run('DELETE FROM "ApiToken" WHERE "userId" = $1 AND name = $2', [demo.id, tokenName]);
   const scope = 'manage_on_loopback';
-  const created = await createToken(pool, demoUsername, tokenName, { scope }).catch((error: unknown) => {
+  const created = await createToken(pool, demo.username, tokenName, { scope }).catch((error: unknown) => {
     // The account has as many tokens as it may have, or another tier. Then it is treated like any other account.
     if (error instanceof TokenError) return undefined;
     throw error;

@@ -12,7 +12,13 @@ import { type Config, readConfig } from '../../config/config.ts';
 import { findEmbedded, openEmbedded } from '../../database/embedded/embedded.ts';
 import { engineFolder, folderOf } from '../../database/embedded/folder.ts';
 import { errorText } from '../../errors.ts';
-import type { Check, ExaminedServer, Extension, Found } from '../../extensionPoints.ts';
+import {
+  type Check,
+  type ExaminedServer,
+  type Extension,
+  type Found,
+  schemaOf,
+} from '../../extensionPoints.ts';
 import { describePort } from '../../http/port.ts';
 import { type Finding, problemOf, runChecks } from './finding.ts';
 import { examineServer } from './server.ts';
@@ -44,7 +50,7 @@ export async function examine(
     ...(await runChecks<void>(
       [
         ['port', () => describePort(config.HOST, 'PORT', config.PORT)],
-        ...extensions.flatMap(({ checks }) => checks?.(config) ?? []),
+        ...extensions.flatMap(({ checks }) => checks?.(config, () => schemaOf(extensions, config)) ?? []),
       ],
       undefined,
     )),

@@ -25,11 +25,11 @@ export const persistedOperations: Extension = {
       ? ['PERSISTED_OPERATIONS=only needs PERSISTED_OPERATIONS_FILE, which names them.']
       : [],
 
-  checks: (config) => [
+  checks: (config, loadSchema) => [
     [
       'operations',
       async () => {
-        const file = await fileOf(config);
+        const file = await fileOf(config, await loadSchema());
         return (
           file && `${file.loadPersistedOperations(file.path, file.documents).operations.size} can be run`
         );

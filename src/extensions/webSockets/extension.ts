@@ -12,7 +12,11 @@ export const webSockets: Extension = {
         const load = async () => (await import('./upgrades.ts')).createUpgrades(config, pipeline);
         let loading: ReturnType<typeof load> | undefined;
         return async (...given) => {
-          loading ??= load();
+          // A load that fails is tried again by the next one.
+          loading ??= load().catch((error: unknown) => {
+            loading = undefined;
+            throw error;
+          });
           (await loading)(...given);
         };
       },

@@ -109,8 +109,12 @@ export function createLimitedSocket(socket: WebSocket, opening: Exchange) {
 
     /** Closes once all queries and mutations have their results. Subscriptions get no `complete`: clients subscribe elsewhere. */
     async leave(): Promise<void> {
+      let unread = 0;
+      // A client that reads nothing would hold up the end until the pings notice it.
       const cut = setInterval(() => {
-        if (socket.bufferedAmount > mostUnread) socket.terminate();
+        const before = unread;
+        unread = socket.bufferedAmount;
+        if (unread > mostUnread || (before > 0 && unread >= before)) socket.terminate();
       }, goodbye);
       socket.once('close', () => clearInterval(cut));
       // The last turn begins when no other operation runs.

@@ -21,6 +21,18 @@ it('prepareDemo replaces the token of its previous call by a new one, and leaves
   expect(await Promise.all([first, second, own].map(isValid))).toEqual([false, true, true]);
 });
 
+it('prepareDemo gives the token of the account with the demo data, even where somebody else has the name demo', async () => {
+  const { user } = database.client;
+  const { id } = await user.update({ where: { username: 'demo' }, data: { username: 'renamed' } });
+  const other = await user.create({ data: { username: 'demo', subscriptionTier: 'ultra' } });
+  onTestFinished(async () => {
+    await user.delete({ where: { id: other.id } });
+    await user.update({ where: { id }, data: { username: 'demo' } });
+  });
+  const token = await prepareDemo(database, undefined);
+  expect((await findToken(database.sql, token ?? ''))?.userId).toBe(id);
+});
+
 it('resetDemo loads the account with the ids of a new database, and leaves its tokens as they are', async () => {
   const token = await prepareDemo(database, undefined);
   const { token: revoked, id } = await createToken(database.pool, 'demo', 'revoked');

@@ -69,7 +69,7 @@ it.each<[string, Record<string, string>, string, RegExp]>([
   [
     'settings that contradict each other',
     { PERSISTED_OPERATIONS: 'only' },
-    'operations',
+    'settings',
     /needs PERSISTED_OPERATIONS_FILE/,
   ],
   ['a DATA_DIR that is not a folder', { DATA_DIR: '/dev/null' }, 'database', /^DATA_DIR \/dev\/null: /],

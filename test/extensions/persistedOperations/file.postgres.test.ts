@@ -2,8 +2,10 @@
 
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { buildSchema } from 'graphql';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { SetupError } from '../../../src/errors.ts';
+import { persistedOperations } from '../../../src/extensions/persistedOperations/extension.ts';
 import {
   loadPersistedOperations,
   openPersistedFile,
@@ -88,6 +90,15 @@ describe('the file of persisted operations', () => {
       ),
     );
   });
+});
+
+it('doctor checks the file with the schema that an extension brings', async () => {
+  const file = join(folder, 'other.json');
+  await writeFile(file, manifestOf('query Other { onlyHere }'));
+  const config = readConfig({ PERSISTED_OPERATIONS_FILE: file });
+  const schema = buildSchema('type Query { onlyHere: Int }');
+  const [check] = persistedOperations.checks?.(config, async () => schema) ?? [];
+  expect(await check?.[1]()).toBe('1 can be run');
 });
 
 describe('the file of persisted operations, while a gateway runs', () => {
