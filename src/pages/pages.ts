@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { hasUsers } from '../auth/users.ts';
 import { type Config, hasConsole, publicAddressOf } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
@@ -136,10 +137,10 @@ function nothingAt(path: string, config: PageSettings, hints: Readonly<Record<st
 function createVacancy({ database: { pool } }: PagesOptions, watch: RunInTurn): () => Promise<boolean> {
   let asking: Promise<boolean> | undefined;
   return async () => {
-    asking ??= watch(async () => (await pool.query('SELECT FROM "User" LIMIT 1')).rowCount === 0);
-    const isVacant = await asking.catch(() => undefined);
-    if (isVacant !== false) asking = undefined;
-    return isVacant === true;
+    asking ??= watch(() => hasUsers(pool));
+    const isInUse = await asking.catch(() => undefined);
+    if (!isInUse) asking = undefined;
+    return isInUse === false;
   };
 }
 
