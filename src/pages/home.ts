@@ -6,7 +6,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { interfaceVersion, release } from '../version.ts';
-import { headerFor, linksFor, listOf, type PageSettings } from './links.ts';
+import { headerFor, linkItems, linksFor, type PageSettings } from './links.ts';
 import { pageResponse } from './page.ts';
 import { readTemplate } from './template.ts';
 
@@ -51,7 +51,7 @@ export function homePage(
     // No value has a character with a meaning in HTML.
     const page = template.fill({
       header: headerFor(config, '/'),
-      links: listOf(links, './'),
+      links: linkItems(links, './'),
       token: demoToken ?? '',
       versions,
       commands: commands.map(([says, command]) => copyable(says, command)).join('\n'),

@@ -16,7 +16,7 @@ import { type HttpResponse, textResponse } from '../http/response.ts';
 import { root } from '../root.ts';
 import { printedSchema } from '../schema/schema.ts';
 import { homePage } from './home.ts';
-import { headerFor, homeFrom, linksFor, listOf, type PageSettings, pages } from './links.ts';
+import { headerFor, homeFrom, linkItems, linksFor, type PageSettings, pages } from './links.ts';
 import {
   bundledFiles,
   type PageHandler,
@@ -188,7 +188,7 @@ function withErrorPage(
   if (status >= 500) lines.push(`Try again in a moment. The log names this request \`${exchange.id}\`.`);
   const says = lines.map((line) => `<p>${escapeHtml(line)}</p>`).join('\n');
   const home = homeFrom(exchange.path);
-  const links = listOf(linksFor(settings, pages), home);
+  const links = linkItems(linksFor(settings, pages), home);
   const header = headerFor(settings, exchange.path);
   const html = errorPage.fill({ header, home, status: String(status), title, says, links });
   const page = pageResponse(html, errorPage.policy);
