@@ -218,7 +218,7 @@ export interface PipelineParts {
 }
 
 /** Takes over connections whose clients ask for another protocol (RFC 9110, section 7.8). */
-export interface UpgradeHook {
+interface UpgradeHook {
   accepts(request: IncomingMessage): boolean;
   /** The handler gets the exchange of each accepted request, and has to end it. */
   createHandler(pipeline: UpgradeParts): (exchange: Exchange, socket: Duplex, head: Buffer) => Promise<void>;

@@ -1,7 +1,7 @@
 /** Creates and lists users, and changes their tier. Users that belong to an extension are only listed. */
 
+import type pg from 'pg';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
-import type { Sql } from '../database/reader/sql.ts';
 import { SetupError, systemCodeOf } from '../errors.ts';
 import { activeNow } from './tokens.ts';
 
@@ -93,8 +93,8 @@ export async function findTier(client: PrismaClient, username: string): Promise<
 }
 
 /** Whether there are users. A start calls this, so it avoids Prisma's client, which takes long to load. */
-export async function hasUsers(sql: Sql): Promise<boolean> {
-  return (await sql.run('SELECT FROM "User" LIMIT 1', [])).length > 0;
+export async function hasUsers(pool: pg.Pool): Promise<boolean> {
+  return (await pool.query('SELECT FROM "User" LIMIT 1')).rowCount !== 0;
 }
 
 /** The owner of the users of a database; undefined if they are its own. */

@@ -1,4 +1,4 @@
-/** The settings for commands on the database, and what the extensions say of its users. */
+/** The settings for commands on the database. */
 
 import { type Config, readConfig } from '../config/config.ts';
 import { type Environment, isGiven, override } from '../config/environment.ts';
@@ -12,6 +12,3 @@ export function readSettings(): Config {
       if (!isGiven(env, other)) env = override(env, { [name]: undefined });
   return readConfig(env, extensions);
 }
-
-/** To whom the users of a database may belong. */
-export const owners = extensions.flatMap(({ owner = [] }) => owner);

@@ -15,10 +15,11 @@ import { findOwner, findTier } from '../auth/users.ts';
 import { shellWord } from '../config/config.ts';
 import { SetupError } from '../errors.ts';
 import { isoInstant } from '../schema/isoInstant.ts';
+import { owners } from '../server/hooks.ts';
 import { parseId } from './arguments.ts';
 import { nextCommand, withDatabase } from './database.ts';
 import { printJson, printTable, say } from './output.ts';
-import { owners, readSettings } from './settings.ts';
+import { readSettings } from './settings.ts';
 
 const unitsInSeconds = new Map([
   ['s', 1],

@@ -4,9 +4,10 @@ import { Argument, Command, Option } from 'commander';
 import { requiredTier } from '../auth/tokens.ts';
 import { createUser, findOwner, listUsers, setTier } from '../auth/users.ts';
 import { shellWord } from '../config/config.ts';
+import { owners } from '../server/hooks.ts';
 import { locationText, nextCommand, withDatabase } from './database.ts';
 import { printJson, printTable, say } from './output.ts';
-import { owners, readSettings } from './settings.ts';
+import { readSettings } from './settings.ts';
 
 /** The tiers that a command can set. The service does not list its tiers, and SQL may write any. */
 const tiers = ['free', requiredTier];

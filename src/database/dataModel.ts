@@ -40,7 +40,7 @@ export function columnOf(model: ModelName, name: string, table: string): string 
 }
 
 /** A relation to a list of rows. Statements do not nest relations to a single row: the schema loads such rows by id, in batches. */
-export function listOf(model: ModelName, name: string): Relation {
+export function listRelation(model: ModelName, name: string): Relation {
   const { relation } = fieldOf(model, name);
   if (!relation?.isList) throw new Error(`${model}.${name} is no list of rows`);
   return relation;

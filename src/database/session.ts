@@ -103,7 +103,7 @@ export async function isPooled(client: pg.Client): Promise<boolean> {
  * Whether a pooler gave one session to both connections, or several sessions to one of them, in a few attempts. False
  * proves nothing: a connection may get the same session again by chance.
  */
-export async function sharesSession(one: pg.Client, other: pg.Client): Promise<boolean> {
+async function sharesSession(one: pg.Client, other: pg.Client): Promise<boolean> {
   const [ofOne, ofOther] = [await sessionOf(one), await sessionOf(other)];
   if (ofOne === ofOther) return true;
   for (let round = 0; round < 5; round++) {
@@ -112,6 +112,12 @@ export async function sharesSession(one: pg.Client, other: pg.Client): Promise<b
     if ((await sessionOf(one)) !== ofOne || others.some((session) => session !== ofOther)) return true;
   }
   return false;
+}
+
+/** @throws if a LISTEN would stay in a session that other clients use: they would get the notifications. */
+export async function checkListener(listener: pg.Client, other: pg.Client): Promise<void> {
+  if ((await isPooled(listener)) && (await sharesSession(listener, other)))
+    throw new Error('the pooler does not give each connection a session of its own');
 }
 
 async function sessionOf(client: pg.Client): Promise<number | undefined> {

@@ -4,6 +4,7 @@
  */
 
 import { GraphQLError, OperationTypeNode } from 'graphql';
+import { unauthorized } from '../auth/unauthorized.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -20,7 +21,6 @@ import {
   notAcceptable,
   requestFailure,
   responseOf,
-  unauthorizedFailure,
   vary,
 } from './overHttp.ts';
 import { measure, tooComplex } from './plugins/complexity.ts';
@@ -55,7 +55,7 @@ export function readBatch(
   if (!Array.isArray(operations)) return undefined;
   const wrong = problemWith(operations, BATCHING === 'on');
   if (wrong !== undefined) return requestFailure(400, wrong);
-  if (!viewer) return unauthorizedFailure(exchange);
+  if (!viewer) return unauthorized(exchange);
   const type = typeFor(exchange.request.headers.accept);
   if (type === undefined) return requestFailure(406, notAcceptable);
   return {
@@ -71,7 +71,7 @@ export function readBatch(
             current &&
             partOf(operation, tasks.resolve(operation, current, named), tasks, { exchange, viewer: current }),
         );
-        if (!part) return unauthorizedFailure(exchange);
+        if (!part) return unauthorized(exchange);
         parts.push(part);
       }
       const complexity = parts.reduce((sum, part) => sum + part.complexity, 0);

@@ -8,7 +8,7 @@ import { GraphQLError } from 'graphql';
 import { type FetchAPI, processRegularResult } from 'graphql-yoga';
 import { LRUCache } from 'lru-cache';
 import { problemOf } from '../auth/viewer.ts';
-import { challengeFor, type ExecutionError, unauthenticated, unauthorizedMessage } from '../errors.ts';
+import { type ExecutionError, unauthenticated } from '../errors.ts';
 import { errorResponse } from '../http/errorResponse.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { acceptedOf } from '../http/request.ts';
@@ -37,13 +37,6 @@ export function requestFailure(
   headers?: Record<string, string>,
 ): HttpResponse {
   return errorResponse('graphql', { status, code: 'BAD_USER_INPUT', message }, headers);
-}
-
-/** The response to a request without a valid token, which says what is wrong with it. */
-export function unauthorizedFailure({ endpoint, request, hasExpiredToken }: Exchange): HttpResponse {
-  const problem = problemOf(request.headers.authorization, hasExpiredToken);
-  const message = unauthorizedMessage(problem);
-  return errorResponse(endpoint, { code: 'UNAUTHENTICATED', message }, challengeFor(problem));
 }
 
 /** The error of an anonymous client that asks for more than the schema. */

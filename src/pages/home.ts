@@ -1,29 +1,17 @@
 /** The first page: what runs here, links to everything, and the first requests to try. */
 
 import { program, publicAddressOf } from '../config/config.ts';
+import type { AccountsElsewhere, Starter } from '../extensionPoints.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { interfaceVersion, release } from '../version.ts';
-import { headerFor, linksFor, listOf, type PageSettings } from './links.ts';
+import { headerFor, linkItems, linksFor, type PageSettings } from './links.ts';
 import { pageResponse } from './page.ts';
 import { readTemplate } from './template.ts';
 
 const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 const versions = `Dovetail ${release}, with version ${interfaceVersion} of the REST interface`;
-
-export interface AccountsElsewhere {
-  /** A sentence before the command that creates a token. */
-  readonly use: string;
-  /** Messages of the REST API about the service that has the accounts, by status. */
-  readonly restErrors: Readonly<Record<number, readonly string[]>>;
-}
-
-/** A command that gives a database without accounts one. */
-export interface Starter {
-  readonly command: string;
-  readonly says: string;
-}
 
 /** The request headers that the response depends on. */
 const headers = { Vary: 'Accept, Authorization, Host' };
@@ -63,7 +51,7 @@ export function homePage(
     // No value has a character with a meaning in HTML.
     const page = template.fill({
       header: headerFor(config, '/'),
-      links: listOf(links, './'),
+      links: linkItems(links, './'),
       token: demoToken ?? '',
       versions,
       commands: commands.map(([says, command]) => copyable(says, command)).join('\n'),

@@ -56,7 +56,7 @@ export const homeFrom = (path: string): string =>
   '../'.repeat(Math.min(path.split('/').length - 2, 30)) || './';
 
 /** The links as the items of a list, in HTML. @param home the way to the home page. */
-export const listOf = (links: readonly Link[], home: string): string =>
+export const linkItems = (links: readonly Link[], home: string): string =>
   links
     .map(({ path, name, what }) => `<li><a href="${home}${path.slice(1)}">${name}</a>: ${what}</li>`)
     .join('\n');

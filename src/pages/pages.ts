@@ -3,18 +3,20 @@
 import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { hasUsers } from '../auth/users.ts';
 import { type Config, hasConsole, publicAddressOf } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { RunInTurn } from '../database/turns.ts';
+import type { AccountsElsewhere, Starter } from '../extensionPoints.ts';
 import { failureResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isFromBrowser, isRead } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { root } from '../root.ts';
 import { printedSchema } from '../schema/schema.ts';
-import { type AccountsElsewhere, homePage, type Starter } from './home.ts';
-import { headerFor, homeFrom, linksFor, listOf, type PageSettings, pages } from './links.ts';
+import { homePage } from './home.ts';
+import { headerFor, homeFrom, linkItems, linksFor, type PageSettings, pages } from './links.ts';
 import {
   bundledFiles,
   type PageHandler,
@@ -135,10 +137,10 @@ function nothingAt(path: string, config: PageSettings, hints: Readonly<Record<st
 function createVacancy({ database: { pool } }: PagesOptions, watch: RunInTurn): () => Promise<boolean> {
   let asking: Promise<boolean> | undefined;
   return async () => {
-    asking ??= watch(async () => (await pool.query('SELECT FROM "User" LIMIT 1')).rowCount === 0);
-    const isVacant = await asking.catch(() => undefined);
-    if (isVacant !== false) asking = undefined;
-    return isVacant === true;
+    asking ??= watch(() => hasUsers(pool));
+    const isInUse = await asking.catch(() => undefined);
+    if (!isInUse) asking = undefined;
+    return isInUse === false;
   };
 }
 
@@ -186,7 +188,7 @@ function withErrorPage(
   if (status >= 500) lines.push(`Try again in a moment. The log names this request \`${exchange.id}\`.`);
   const says = lines.map((line) => `<p>${escapeHtml(line)}</p>`).join('\n');
   const home = homeFrom(exchange.path);
-  const links = listOf(linksFor(settings, pages), home);
+  const links = linkItems(linksFor(settings, pages), home);
   const header = headerFor(settings, exchange.path);
   const html = errorPage.fill({ header, home, status: String(status), title, says, links });
   const page = pageResponse(html, errorPage.policy);

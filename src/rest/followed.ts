@@ -3,6 +3,7 @@
  * of the route, made again by `schema/liveReads.ts` after each change.
  */
 
+import { unauthorized } from '../auth/unauthorized.ts';
 import type { Recheck, Viewer } from '../auth/viewer.ts';
 import { messages } from '../errors.ts';
 import { errorResponse, httpErrors, restErrorResponse } from '../http/errorResponse.ts';
@@ -14,7 +15,6 @@ import { createTextStream } from '../http/textStream.ts';
 import type { Context } from '../schema/context.ts';
 import { OperationFailed } from '../schema/endings.ts';
 import type { LiveReads } from '../schema/liveReads.ts';
-import { unauthorized } from './unauthorized.ts';
 
 /**
  * How long, in seconds, a request waits at most: less than the minute after which many proxies give up, and than the silence that

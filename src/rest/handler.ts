@@ -9,6 +9,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { allows } from '../auth/scopes.ts';
+import { unauthorized } from '../auth/unauthorized.ts';
 import type { Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
 import { challengeFor, codeOf, forbiddenUser, messages, scopeNeeded, statusOf } from '../errors.ts';
@@ -22,7 +23,6 @@ import type { Context } from '../schema/context.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { type FollowOptions, followerOf } from './followed.ts';
 import { type Route, routes } from './routes.ts';
-import { unauthorized } from './unauthorized.ts';
 
 interface RestOptions extends FollowOptions {
   createContext(viewer: Viewer): Context;

@@ -15,7 +15,7 @@ import { createUserQuota } from '../http/userQuota.ts';
 import type { Context } from './context.ts';
 import { type Ending, errorsOf, OperationFailed } from './endings.ts';
 
-export interface LiveReadsOptions {
+interface LiveReadsOptions {
   readonly watchViewer: WatchViewer;
   readonly cache: Pick<ResponseCache, 'get' | 'compute'>;
   /** Has the limit of open live reads of a user. Each of them may run again after every change of the user's data. */
@@ -94,7 +94,7 @@ interface FollowOptions {
 }
 
 /** Responses that can be ended at any time. */
-export type FollowedResponses = Required<Pick<AsyncIterator<HttpResponse, undefined>, 'next' | 'return'>>;
+type FollowedResponses = Required<Pick<AsyncIterator<HttpResponse, undefined>, 'next' | 'return'>>;
 
 /**
  * The responses to a live read, never the same twice in a row. A client that reads slowly misses some, and gets the newest. After a

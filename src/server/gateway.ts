@@ -85,7 +85,7 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
   const bounds = { connections: config.DATABASE_CONNECTIONS, statement: config.STATEMENT_TIMEOUT * 1_000 };
   const open = () => openDatabase(config, bounds, logMigrations(logger));
   const database = add(await retryWhileInUse(longestLeaving, open));
-  const { pool, embedded, sql } = database;
+  const { pool, embedded } = database;
   const feed = add(
     await database.openChangeFeed({ ...feedOptions(config, logger), report: reportFeed(logger) }),
   );
@@ -129,7 +129,7 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
     lines: hooks.lines,
     shownToken: hooks.shownToken?.token,
     /** Whether anybody has an account in the database. */
-    hasUsers: await hasUsers(sql),
+    hasUsers: await hasUsers(database.pool),
     /** Settles after a failure that only a new start can mend. The log has its reason. */
     failure: database.failure.then((error) => logFailure(logger, error)),
   };

@@ -5,6 +5,7 @@
 
 import { allows, type Scope } from '../auth/scopes.ts';
 import { lockViewer } from '../auth/tokens.ts';
+import { unauthorized } from '../auth/unauthorized.ts';
 import {
   createViewers,
   hasExpired,
@@ -31,7 +32,6 @@ import { formFor } from '../http/send.ts';
 import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
-import { unauthorized } from '../rest/unauthorized.ts';
 import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
 import { createLiveReads } from '../schema/liveReads.ts';
 import { createInnerRunner, type RunTask, runBatch } from './batches.ts';

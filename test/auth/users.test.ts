@@ -9,10 +9,10 @@ import { databaseWith } from '../support/setUp.ts';
 const { database } = await databaseWith();
 
 it('users are created, found, listed by name and moved to another tier', async () => {
-  const { client, sql } = database;
-  expect(await hasUsers(sql)).toBe(false);
+  const { client, pool } = database;
+  expect(await hasUsers(pool)).toBe(false);
   const zoe = await createUser(client, 'zoe', 'free');
-  expect(await hasUsers(sql)).toBe(true);
+  expect(await hasUsers(pool)).toBe(true);
   const bob = await createUser(client, 'Bob', 'ultra');
   const { id: revoked } = await createToken(database.pool, 'Bob', 'revoked');
   await createToken(database.pool, 'Bob', 'active');

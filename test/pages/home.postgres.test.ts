@@ -84,8 +84,8 @@ describe('without a demo token', () => {
     { database }: Pick<TestGateway, 'database'> = gateway,
   ): Promise<string[]> {
     const feed = { listening: true };
-    const elsewhere = accounts && { ...accounts, restErrors: {} };
-    const starters = [{ command: 'demo', says: 'The demo account and its token:' }];
+    const elsewhere = accounts && { ...accounts, arriving: '', restErrors: {} };
+    const starters = [{ command: 'demo', offer: '', says: 'The demo account and its token:' }];
     const options = { config: readConfig(env), database, feed, accounts: elsewhere, starters };
     const pages = createPages(
       options,

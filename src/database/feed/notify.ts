@@ -9,13 +9,7 @@
 import pg from 'pg';
 import type { EmbeddedPostgres } from '../embedded/embedded.ts';
 import { type Identity, identityColumns, type ServerWatch } from '../identity.ts';
-import {
-  createSession,
-  isPooled,
-  longestConnecting,
-  makeSessionSettings,
-  sharesSession,
-} from '../session.ts';
+import { checkListener, createSession, longestConnecting, makeSessionSettings } from '../session.ts';
 import {
   type Ask,
   type ChangeFeed,
@@ -87,9 +81,9 @@ export function listenToServer(
     watch?.subscribe(() => lost.abort(new Error('the address leads to another server now')), lost.signal);
     const announcer = openAnnouncer(announcing, longestUse, lost);
     const listener = await openConnection(direct, lost);
-    // The LISTEN would stay in a session that other clients use, and they would get the notifications.
-    if ((await isPooled(listener)) && (await isListenerShared(listener, announcer)))
-      throw new Error('the pooler does not give each connection a session of its own');
+    const other = await announcer.connect();
+    // The pool makes clients of this class.
+    await checkListener(listener, other as pg.PoolClient & pg.Client).finally(() => other.release());
     const ask: Ask = async (text, values) => (await announcer.query(text, values)).rows;
     let kind: FeedKind | undefined;
 
@@ -154,12 +148,6 @@ function openAnnouncer(server: pg.ClientConfig, longestUse: number, lost: AbortC
   pool.on('connect', (client) => client.on('error', () => {}));
   lost.signal.addEventListener('abort', () => void pool.end(), { once: true });
   return pool;
-}
-
-async function isListenerShared(listener: pg.Client, announcer: pg.Pool): Promise<boolean> {
-  const client = await announcer.connect();
-  // The pool makes clients of this class.
-  return sharesSession(listener, client as pg.PoolClient & pg.Client).finally(() => client.release());
 }
 
 /**

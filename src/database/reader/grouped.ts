@@ -7,7 +7,7 @@
  */
 
 import pg from 'pg';
-import { columnOf, fieldOf, listOf } from '../dataModel.ts';
+import { columnOf, fieldOf, listRelation } from '../dataModel.ts';
 import type { ModelName } from '../models.ts';
 import { conditionOn, createWriter, joinOn, type Statement, type Writer } from './statement.ts';
 
@@ -98,7 +98,7 @@ export function groupedStatement(model: ModelName, query: GroupedQuery): Stateme
 type Plan = ReturnType<typeof planOf>;
 
 function planOf(writer: Writer, model: ModelName, query: GroupedQuery) {
-  const relation = listOf(model, query.parts);
+  const relation = listRelation(model, query.parts);
   return {
     writer,
     model,
@@ -139,7 +139,7 @@ function rowsByPart({ query, joined }: Plan): string {
 
 /** The parts, with the keys of their rows, their own keys, and the columns to measure. */
 function partsOf({ model, query, joined, rowKeys }: Plan): string {
-  const { model: parts } = listOf(model, query.parts);
+  const { model: parts } = listRelation(model, query.parts);
   const column = (name: string) => columnOf(parts, name, 'p');
   const keys = Object.entries(query.partKeys).map(([name, key]) => `${column(key)} AS ${quoted(name)}`);
   const columns = columnsOf(query, 'parts').map(column);
@@ -158,7 +158,7 @@ function measured(
   source: string,
   keys: readonly string[],
 ): string {
-  const { model: parts } = listOf(model, query.parts);
+  const { model: parts } = listRelation(model, query.parts);
   const figures = Object.entries(query.measures).map(
     ([name, measure]) =>
       `(${measure.of === of ? figureOf(of === 'rows' ? model : parts, measure) : 'NULL'})::float8 AS ${quoted(name)}`,
@@ -253,7 +253,7 @@ const together = (tables: readonly string[], ...columns: readonly (readonly stri
 /** The ORDER BY of a key. Text is ordered by code points, so that the order does not depend on the locale of the database. */
 function inOrder({ model, query }: Plan, key: string): string {
   const name = key.slice(1, -1);
-  const { model: parts } = listOf(model, query.parts);
+  const { model: parts } = listRelation(model, query.parts);
   const columns = [
     ...(query.keys[name] ?? []).map((column) => fieldOf(model, column)),
     ...(query.partKeys[name] === undefined ? [] : [fieldOf(parts, query.partKeys[name])]),

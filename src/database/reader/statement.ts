@@ -6,7 +6,7 @@
  * rows than all the rest of a request takes in this process.
  */
 
-import { columnOf, fieldOf, listOf, type Relation } from '../dataModel.ts';
+import { columnOf, fieldOf, listRelation, type Relation } from '../dataModel.ts';
 import { type ModelName, Slot, type SlotValues } from '../models.ts';
 
 type Direction = 'asc' | 'desc' | { readonly sort: 'asc' | 'desc'; readonly nulls: 'first' | 'last' };
@@ -123,7 +123,7 @@ function selectedColumns(writer: Writer, model: ModelName, selection: object, ta
       parts.push(type === 'DateTime' ? `${milliseconds(column)} AS "${name}"` : column);
       columns.push({ name, ...(readers.get(type) ?? { read: asText }) });
     } else {
-      const relation = listOf(model, name);
+      const relation = listRelation(model, name);
       const inner = writer.nextTable();
       const below = select(
         writer,
@@ -164,7 +164,7 @@ function count(
 
 function counts(writer: Writer, model: ModelName, wanted: object, table: string): string {
   const pairs = Object.entries(wanted).map(([name, query]: [string, unknown]) => {
-    const relation = listOf(model, name);
+    const relation = listRelation(model, name);
     const inner = writer.nextTable();
     const where = query === true ? {} : onlyEntry(query, 'where');
     if (!isCondition(where)) throw new Error(`the count of ${name} takes where and nothing else`);

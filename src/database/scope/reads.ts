@@ -31,7 +31,7 @@ const plain = [
 ];
 
 /** The arguments of an operation, or of a relation to many rows. */
-export function listOf(
+export function restrictedList(
   scope: Scope,
   model: ModelName,
   args: Args,
@@ -114,7 +114,7 @@ export const fieldsOf = (scope: Scope, model: ModelName, wanted: Args): Args =>
     if (name === '_count') return countsOf(scope.viewer, model, value);
     if (!link) return value;
     const args = isArgs(value) ? value : {};
-    if (link.isList) return listOf(scope, link.model, args);
+    if (link.isList) return restrictedList(scope, link.model, args);
     const { omit, ...others } = args;
     const selection = selectionOf(scope, safeLink(model, name, link), others);
     return { ...(omit !== undefined && { omit }), ...selection };

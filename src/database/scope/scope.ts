@@ -7,7 +7,7 @@
 import { columnsOf } from '../dataModel.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { conditionOf, type ModelName, type ViewerRef, type VisibleModel } from '../models.ts';
-import { type Args, type Cursor, fieldsOf, listOf, refuse } from './reads.ts';
+import { type Args, type Cursor, fieldsOf, refuse, restrictedList } from './reads.ts';
 import { created, written } from './writes.ts';
 
 /** The properties of the client that have the operations of a model each. */
@@ -77,7 +77,7 @@ const changes = /^(update|upsert|delete)/;
 const takesCursor = ['findMany', 'findFirst', 'findFirstOrThrow'];
 
 function argumentsOf(
-  scope: Parameters<typeof listOf>[0],
+  scope: Parameters<typeof restrictedList>[0],
   model: ModelName,
   operation: string,
   { data, create, update, ...others }: Args = {},
@@ -86,7 +86,7 @@ function argumentsOf(
   const isCreate = creates.includes(operation);
   if (others.cursor && !takesCursor.includes(operation)) refuse(`${operation} takes no cursor`);
   const condition = conditionOf(model, viewer, changes.test(operation) ? 'writableBy' : 'visibleTo');
-  const restricted = listOf(scope, model, others, condition);
+  const restricted = restrictedList(scope, model, others, condition);
   if (isCreate) delete restricted.where;
   if (data !== undefined)
     restricted.data = isCreate

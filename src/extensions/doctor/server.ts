@@ -18,7 +18,7 @@ import {
   findVersionProblem,
   readProgress,
 } from '../../database/migrate.ts';
-import { checkPooler, createSession, isPooled, sharesSession } from '../../database/session.ts';
+import { checkListener, checkPooler, createSession, isPooled } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import type { Check, ExaminedServer, Found } from '../../extensionPoints.ts';
 import { type Finding, problemOf, runChecks, timeout } from './finding.ts';
@@ -199,9 +199,7 @@ async function checkFeed({ client, server }: ConnectedServer): Promise<Found> {
   try {
     await listener.connect();
     await other.client.connect();
-    // A LISTEN would stay in a session that other clients use.
-    if ((await isPooled(listener.client)) && (await sharesSession(listener.client, other.client)))
-      throw new Error('the pooler does not give each connection a session of its own');
+    await checkListener(listener.client, other.client);
     await listener.client.query(`LISTEN ${channel}`);
     const heard = once(listener.client, 'notification', { signal: AbortSignal.timeout(timeout) });
     const began = performance.now();

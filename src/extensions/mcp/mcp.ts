@@ -13,11 +13,11 @@ import {
   ResourceNotFoundError,
   Server,
 } from '@modelcontextprotocol/server';
+import { unauthorized } from '../../auth/unauthorized.ts';
 import type { Viewer } from '../../auth/viewer.ts';
 import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
 import type { PipelineParts } from '../../extensionPoints.ts';
-import { unauthorizedFailure } from '../../graphql/overHttp.ts';
 import { hasTooManyValues, isRequestTooDeep } from '../../graphql/values.ts';
 import { type Exchange, innerExchange } from '../../http/exchange.ts';
 import { isRecord, parseJson } from '../../http/json.ts';
@@ -59,7 +59,7 @@ export function createMcp(options: McpOptions) {
   const hasSchema = config.INTROSPECTION === 'on';
 
   return async (exchange: Exchange, sender: Viewer | null): Promise<HttpResponse> => {
-    if (!sender) return unauthorizedFailure(exchange);
+    if (!sender) return unauthorized(exchange);
     if (exchange.request.method !== 'POST') {
       const { headers, ...others } = rejected(messages.methodNotAllowed);
       return { ...others, status: 405, headers: { ...headers, Allow: 'POST' } };
@@ -68,7 +68,7 @@ export function createMcp(options: McpOptions) {
     if (isResponse(read)) return read;
     const { message } = read;
     const viewer = await options.recheck(exchange, sender);
-    if (!viewer) return unauthorizedFailure(exchange);
+    if (!viewer) return unauthorized(exchange);
     exchange.operation = methods.has(message.method) ? message.method : undefined;
     const run = (inner: Exchange) => options.run(exchange, inner, viewer);
     const call = (tool: Tool, given: Arguments) => callTool(exchange, run, tool, given);

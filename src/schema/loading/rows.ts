@@ -20,7 +20,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { seenBy } from '../../auth/tokens.ts';
-import { listOf } from '../../database/dataModel.ts';
+import { listRelation } from '../../database/dataModel.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
 import {
   currentViewer,
@@ -457,7 +457,13 @@ function findPending(
       }
     } else if (typeof wanted === 'object' && name !== '_count') {
       for (const row of shown)
-        findPending(listOf(model, name).model, wanted, slotValues, row[name] as readonly object[], found);
+        findPending(
+          listRelation(model, name).model,
+          wanted,
+          slotValues,
+          row[name] as readonly object[],
+          found,
+        );
     }
   }
   return found;

@@ -10,7 +10,7 @@ export interface WriteCounts {
   unchanged: number;
 }
 
-export interface RecordCounts extends WriteCounts {
+interface RecordCounts extends WriteCounts {
   fetched: number;
   gone: number;
   skipped: number;

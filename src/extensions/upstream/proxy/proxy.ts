@@ -12,6 +12,7 @@ import { once } from 'node:events';
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { allows } from '../../../auth/scopes.ts';
+import { unauthorized } from '../../../auth/unauthorized.ts';
 import type { Recheck, Viewer } from '../../../auth/viewer.ts';
 import { messages, scopeNeeded, systemCodeOf } from '../../../errors.ts';
 import { forwardedMethods } from '../../../http/cors.ts';
@@ -19,7 +20,6 @@ import { errorResponse, restErrorResponse } from '../../../http/errorResponse.ts
 import { type Exchange, restPath } from '../../../http/exchange.ts';
 import { asksForEvents, isRead, readBody } from '../../../http/request.ts';
 import { type HttpResponse, isResponse, matches } from '../../../http/response.ts';
-import { unauthorized } from '../../../rest/unauthorized.ts';
 import type {
   Headers,
   UpstreamAccess,
