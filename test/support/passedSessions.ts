@@ -3,13 +3,13 @@
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import type { Account } from './accounts.ts';
 
-/** Creates sessions. @returns the names of those that were passed, oldest first: more than two pages of 20. */
+/** Creates sessions. @returns the names of those that were passed, oldest first: more than two pages of 10. */
 export async function addPassedSessions(
   database: PrismaClient,
   account: Account,
 ): Promise<(string | null)[]> {
   await database.dttSession.createMany({
-    data: Array.from({ length: 60 }, (_, index) => ({
+    data: Array.from({ length: 32 }, (_, index) => ({
       ownerId: account.userId,
       trainerId: account.dttDevices[0],
       bubbleId: `${account.username}-many-${index}`,

@@ -1,9 +1,9 @@
 /** Builds the pages of docs/clients.md as frontends are built, and serves them. */
 
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { resolve } from 'node:path';
-import { transformSync } from '@babel/core';
 import { build, type Plugin } from 'vite';
 import { compileScript, parse } from 'vue/compiler-sfc';
 import { readPage } from '../../docs/markdown.ts';
@@ -88,28 +88,21 @@ async function bundle({ module, instead, mode = 'development' }: Kind): Promise<
   const translate: Plugin = {
     name: 'documented',
     enforce: 'pre',
+    // Before any transform, since Babel lays out the code anew.
+    load(id) {
+      if (from === '' || !id.startsWith(`${example}/src/`)) return undefined;
+      const code = readFileSync(id, 'utf8');
+      if (!code.includes(from)) return undefined;
+      isWritten = true;
+      return `${imports}\n${code.replace(from, to)}`;
+    },
     transform(code, id) {
-      if (id.endsWith('.vue')) {
-        const { content } = compileScript(parse(code).descriptor, { id, inlineTemplate: true });
-        return { code: content, moduleType: 'ts' };
-      }
-      if (from !== '' && id.startsWith(example) && code.includes(from)) {
-        isWritten = true;
-        return `${imports}\n${code.replace(from, to)}`;
-      }
-      if (!id.endsWith('relay.tsx')) return undefined;
-      return transformSync(code, {
-        babelrc: false,
-        filename: id,
-        // The folder with the packages of its plugins.
-        cwd: 'test/large',
-        parserOpts: { plugins: ['typescript', 'jsx'] },
-        plugins: [['relay', { eagerEsModules: true }]],
-      })?.code;
+      if (!id.endsWith('.vue')) return undefined;
+      const { content } = compileScript(parse(code).descriptor, { id, inlineTemplate: true });
+      return { code: content, moduleType: 'ts' };
     },
   };
   const result = await build({
-    configFile: false,
     logLevel: 'error',
     mode,
     define: { 'process.env.NODE_ENV': '"development"' },
@@ -140,8 +133,12 @@ export interface PageServer {
 export async function servePages(): Promise<PageServer> {
   prepare();
   const bundles = new Map<string, string>();
+  const before = process.cwd();
+  // Babel looks for its plugins where Vite is started.
+  process.chdir(example);
   for (const [name, kind] of Object.entries({ ...livePages, ...trusted }))
     bundles.set(name, await bundle(kind));
+  process.chdir(before);
   const server = createServer((request, response) => {
     const { pathname, search, searchParams } = new URL(request.url ?? '', 'http://pages');
     if (pathname === '/') {

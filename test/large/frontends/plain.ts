@@ -13,7 +13,7 @@ const query = 'subscription { viewer { dttTemplates { nodes { name isActive } } 
 function show({ data, errors }: Result) {
   for (const { name, isActive } of data?.viewer.dttTemplates.nodes ?? []) {
     const button = document.querySelector(`[title="${name}"]`) ?? document.createElement('button');
-    button.textContent = name;
+    button.textContent = isActive ? `✓ ${name}` : name;
     button.setAttribute('title', name);
     button.setAttribute('aria-pressed', String(isActive));
     document.body.append(button);
