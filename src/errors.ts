@@ -81,7 +81,7 @@ export const scopeNeeded = (needed: string) => `Forbidden: this needs a token wi
 /** The problems of the token of a request. The texts are also sent in a header, so they have no quotation marks. */
 export const tokenProblems = {
   missing: 'the request has no Authorization header, such as Authorization: Bearer TOKEN',
-  malformed: 'the Authorization header must have the form Bearer TOKEN',
+  malformed: 'the Authorization header must have the form Bearer TOKEN, with one word after Bearer',
   invalid: 'the token is unknown or revoked',
   expired: 'the token has expired or was replaced',
 } as const;

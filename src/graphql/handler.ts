@@ -11,9 +11,9 @@ import { type GraphQLParams, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Recheck, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import { clientErrorOf } from '../errors.ts';
+import { clientErrorOf, errorText } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { isRecord, parseJson } from '../http/json.ts';
+import { isRecord, parseJson, readJson } from '../http/json.ts';
 import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
@@ -49,7 +49,8 @@ import { startYoga, type Yoga } from './yoga.ts';
  */
 const postType = /^application\/json *(;|$)/i;
 
-const otherType = 'A POST takes a body of the type application/json';
+const otherType =
+  'A POST takes a body of the type application/json: send the header Content-Type: application/json';
 
 const brace = '{'.charCodeAt(0);
 
@@ -74,9 +75,10 @@ type Handled = HttpResponse | Task | Batch;
 
 export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Handled | Promise<Handled>;
 
+const otherMethod = 'Use GET or POST';
+
 /** GraphQL over SSE: a client that wants one event stream for all its operations begins with a PUT. */
-const otherMethod =
-  'Use GET or POST. Event streams carry one operation each: graphql-sse needs singleConnection: false';
+const noSingleConnection = `${otherMethod}. With graphql-sse, set singleConnection: false`;
 
 export function createGraphqlHandler(options: GraphqlOptions) {
   const { config, recheck } = options;
@@ -101,7 +103,9 @@ export function createGraphqlHandler(options: GraphqlOptions) {
     if (message) return tasks.of({ exchange, viewer, accepted: asMessage }, message);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
     if (!isRead(exchange) && request.method !== 'POST')
-      return requestFailure(405, otherMethod, { Allow: 'GET, HEAD, POST' });
+      return requestFailure(405, request.method === 'PUT' ? noSingleConnection : otherMethod, {
+        Allow: 'GET, HEAD, POST',
+      });
     const accepted = acceptedBy(request.headers.accept);
     if (!accepted.whole && !accepted.stream) return requestFailure(406, notAcceptable);
     if (isRead(exchange)) return tasks.of({ exchange, viewer, accepted }, { target: exchange.target });
@@ -206,10 +210,13 @@ function cacheKeyOf(
 function paramsOf(given: Given): unknown {
   if ('content' in given) return given.content;
   if ('target' in given) return paramsIn(new URLSearchParams(given.target.split(/\?(.*)/s)[1]));
-  return parseJson(given.body.toString()) ?? unreadableRequest(notJson);
+  const text = given.body.toString();
+  try {
+    return readJson(text) ?? unreadableRequest('The body must be an object with a query, and not null');
+  } catch (error) {
+    return unreadableRequest(text === '' ? 'The body is empty' : `The body is not JSON: ${errorText(error)}`);
+  }
 }
-
-const notJson = 'A request must be an object with a query, in JSON';
 
 /** The parameters in the target of a GET. Others may stand beside them. An empty one counts as none. */
 function paramsIn(given: URLSearchParams): unknown {

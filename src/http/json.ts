@@ -1,9 +1,16 @@
 /** Reads JSON from outside the gateway. */
 
-/** The value of the text, or undefined if the text is not JSON. A byte order mark before it is ignored (RFC 8259, section 8.1). */
+/**
+ * The value of the text. A byte order mark before it is ignored (RFC 8259, section 8.1).
+ * @throws {SyntaxError} if the text is not JSON.
+ */
+export const readJson = (text: string): unknown =>
+  JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text);
+
+/** The value of the text, or undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text);
+    return readJson(text);
   } catch {
     return undefined;
   }

@@ -101,7 +101,7 @@ function readInstant(value: unknown, node?: ValueNode): Date {
   const text = isoInstant.safeParse(value).data;
   if (text === undefined) {
     throw new GraphQLError(
-      'DateTime must be ISO 8601 with an offset from UTC, such as "2026-02-17T12:00:00Z"',
+      'DateTime must be ISO 8601 with an offset from UTC, such as "2026-02-17T12:00:00Z", with a day and a time that exist',
       node ? { nodes: node } : {},
     );
   }

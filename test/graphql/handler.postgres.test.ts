@@ -116,10 +116,24 @@ describe('POST', () => {
       ':\n\nevent: next\ndata: {"data":{"viewer":{"username":"alice"}}}\n\nevent: complete\ndata:\n\n';
     expect(await send('Application/JSON ; charset=utf-8', JSON.stringify({ query }))).toEqual([200, result]);
     expect(await send('application/json', `\uFEFF${JSON.stringify({ query })}`)).toEqual([200, result]);
-    expect(await send('application/json', '{')).toEqual([
-      400,
-      expect.stringContaining('A request must be an object with a query, in JSON'),
-    ]);
+  });
+
+  it.each([
+    ['', 'The body is empty'],
+    [' ', 'The body is not JSON: Unexpected end of JSON input'],
+    [
+      '{"query":"{ viewer { id } }"',
+      /^The body is not JSON: Expected ',' or '}' after property value in JSON/,
+    ],
+    ["{'query':'{ viewer { id } }'}", /^The body is not JSON: Expected property name or '}' in JSON/],
+    ['\uFEFF{"query":}', /^The body is not JSON: Unexpected token '}'/],
+    ['[', /^The body is not JSON: /],
+    ['null', 'The body must be an object with a query, and not null'],
+  ])('says why the body cannot be read: %j', async (body, message) => {
+    expect(await post(body)).toMatchObject({
+      status: 400,
+      errors: [{ message: expect.stringMatching(message), extensions: { code: 'BAD_USER_INPUT' } }],
+    });
   });
 
   it('treats null parameters as absent', async () => {
@@ -201,7 +215,8 @@ describe('a body of another type than JSON, such as a form of a page of another 
     expect(await response.json()).toEqual({
       errors: [
         {
-          message: 'A POST takes a body of the type application/json',
+          message:
+            'A POST takes a body of the type application/json: send the header Content-Type: application/json',
           extensions: { code: 'BAD_USER_INPUT' },
         },
       ],

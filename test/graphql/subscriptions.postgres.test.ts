@@ -221,7 +221,7 @@ describe("graphql-sse's client", () => {
     expect([response.status, response.headers.get('Allow'), await response.text()]).toEqual([
       405,
       'GET, HEAD, POST',
-      expect.stringContaining('singleConnection: false'),
+      expect.stringContaining('With graphql-sse, set singleConnection: false'),
     ]);
   });
 });

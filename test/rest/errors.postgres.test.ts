@@ -41,7 +41,7 @@ const tooHighIds = [2 ** 31, 2 ** 53, `1${'0'.repeat(400)}`].map(String);
 
 describe('a token', () => {
   const invalid = 'the token is unknown or revoked';
-  const malformed = 'the Authorization header must have the form Bearer TOKEN';
+  const malformed = 'the Authorization header must have the form Bearer TOKEN, with one word after Bearer';
   const expectUnauthorized = async (path: string, options: RequestInit = {}, challenge = 'Bearer') => {
     const { status, headers, body } = await rest(gateway, undefined, path, options);
     expect([status, headers.get('WWW-Authenticate'), body]).toEqual([
@@ -60,6 +60,7 @@ describe('a token', () => {
 
   it.each([
     ['in another scheme', () => `Basic ${alice.token}`, malformed],
+    ['after two schemes', () => `Bearer Bearer ${alice.token}`, malformed],
     ['that was never issued', () => `Bearer dvt_${'A'.repeat(43)}`, invalid],
   ])('%s is rejected by both APIs with the reason', async (_, authorization, problem) => {
     const headers = { Authorization: authorization() };

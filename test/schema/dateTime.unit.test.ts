@@ -24,7 +24,8 @@ describe('a DateTime', () => {
   it.each(['2026-02-17T12:00:00', '2026-02-17', '2026-02-30T12:00:00Z', '2026-02-17T24:00:00Z', 'now', ''])(
     'is rejected with a description of the format when it is %j',
     (input) => {
-      const message = 'DateTime must be ISO 8601 with an offset from UTC, such as "2026-02-17T12:00:00Z"';
+      const message =
+        'DateTime must be ISO 8601 with an offset from UTC, such as "2026-02-17T12:00:00Z", with a day and a time that exist';
       expect(() => dateTime.parseValue(input)).toThrow(message);
       expect(() => dateTime.parseLiteral(parseValue(JSON.stringify(input)))).toThrow(message);
     },
