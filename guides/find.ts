@@ -9,12 +9,14 @@ export interface Section {
   /** The title of the guide. */
   readonly page: string;
   readonly title: string;
+  /** What its tables describe, such as settings: the first column. */
+  readonly names: string;
   /** Its sentences, without its examples. */
   readonly text: string;
   readonly code: string;
 }
 
-/** A section as the search shows it, with the beginning of its text. */
+/** A section as the search shows it, with the part of its text that has the words. */
 export type Found = Pick<Section, 'path' | 'page' | 'title'> & { readonly excerpt: string };
 
 /** Words that say nothing about what is looked for. */
@@ -28,16 +30,24 @@ const common = new Set(
 function stem(word: string): string | null {
   const lower = word.toLowerCase();
   if (common.has(lower)) return null;
+  if (lower === 'pagination') return stem('paging');
   return lower.length > 4 ? lower.replace(/(?<=\w{3})(ies|ing|ed|es|s|e|y)$/, '') : lower.replace(/s$/, '');
 }
 
+/** A guide as a whole comes before its sections, and what explains Dovetail to its developers comes last. */
+function weightOf(path: string): number {
+  if (/^\/guides\/(decisions|changelog|contributing|benchmarks)\b/.test(path)) return 0.4;
+  return path.includes('#') ? 1 : 1.2;
+}
+
 const options: Options = {
-  fields: ['title', 'page', 'text', 'code'],
-  storeFields: ['path', 'page', 'title', 'excerpt'],
+  fields: ['title', 'page', 'names', 'text', 'code'],
+  storeFields: ['path', 'page', 'title', 'text'],
   idField: 'path',
   processTerm: stem,
   searchOptions: {
-    boost: { title: 4, page: 2, code: 0.5 },
+    boost: { title: 4, page: 2, names: 0.7, code: 0.5 },
+    boostDocument: weightOf,
     prefix: (term) => term.length > 2,
     fuzzy: (term) => (term.length > 5 ? 0.2 : false),
   },
@@ -46,12 +56,21 @@ const options: Options = {
 /** The index of the sections, as JSON. */
 export function writeIndex(sections: readonly Section[]): string {
   const index = new MiniSearch<Section>(options);
-  index.addAll(sections.map((section) => ({ ...section, excerpt: beginningOf(section.text) })));
+  index.addAll(sections);
   return JSON.stringify(index);
 }
 
-function beginningOf(text: string): string {
-  const line = text.replace(/\s+/g, ' ').trim();
+/** The text from the sentence on that has the most of the terms. */
+function excerptOf(text: string, terms: readonly string[]): string {
+  const sentences = text.trim().split(/(?<=[.:?!])\s+|\n/);
+  const counts = sentences.map((sentence) => {
+    const words = new Set(sentence.split(/[^\p{L}\p{N}]+/u).map(stem));
+    return terms.filter((term) => words.has(term)).length;
+  });
+  const line = sentences
+    .slice(counts.indexOf(Math.max(...counts)))
+    .join(' ')
+    .replace(/\s+/g, ' ');
   return line.length > 160 ? line.replace(/^(.{0,160})(?!\S).*/, '$1 …') : line;
 }
 
@@ -59,5 +78,7 @@ function beginningOf(text: string): string {
 export function openIndex(json: string): (question: string) => Found[] {
   const index = MiniSearch.loadJSON(json, options);
   return (question) =>
-    index.search(question).map(({ path, page, title, excerpt }) => ({ path, page, title, excerpt }));
+    index
+      .search(question)
+      .map(({ path, page, title, text, terms }) => ({ path, page, title, excerpt: excerptOf(text, terms) }));
 }

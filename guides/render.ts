@@ -115,16 +115,18 @@ function renderGuide(path: string, file: string, imageOf: (file: string) => stri
   // Of the README, only the table of documents is about a gateway that runs.
   const [, documents] = /^## Documentation\n(.*?)^## /ms.exec(text) ?? [];
   const tokens = markdown.parse(path === '/guides' ? `# Guides\n${documents}` : text, {});
-  const sections: { title: string; path: string; text: string; code: string }[] = [];
+  const sections: { title: string; path: string; names: string; text: string; code: string }[] = [];
   tokens.forEach((token, index) => {
     const { type, tag, content } = token;
     const children = token.children ?? [];
     if (type === 'heading_open') {
       const title = textOf(tokens[index + 1]?.children ?? []);
       token.attrSet('id', anchorOf(title));
-      sections.push({ title, path: tag === 'h1' ? path : `${path}#${anchorOf(title)}`, text: '', code: '' });
+      const own = tag === 'h1' ? path : `${path}#${anchorOf(title)}`;
+      sections.push({ title, path: own, names: '', text: '', code: '' });
     }
     const section = sections.at(-1);
+    if (section && tokens[index - 2]?.type === 'tr_open') section.names += `${textOf(children)}\n`;
     if (section && type === 'fence') section.code += `${content}\n`;
     else if (section && tokens[index - 1]?.type !== 'heading_open') section.text += `${textOf(children)}\n`;
     for (const child of children) {

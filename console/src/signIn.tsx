@@ -54,6 +54,8 @@ export function SignIn({ rejection, onToken }: SignInProps) {
             autoComplete="off"
             spellcheck={false}
             required
+            pattern="\s*([Bb]earer\s+)?\S+\s*"
+            title="A token is one word without spaces, such as dvt_…"
             aria-invalid={rejection !== undefined}
             aria-describedby={rejection === undefined ? hint : `${problem} ${hint}`}
             value={token}

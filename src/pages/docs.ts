@@ -51,9 +51,11 @@ export async function createDocs(
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
+  const { components = {} } = document;
+  const common = commonMessages(operations.map(({ operation }) => operation));
   const sections = (document.tags ?? []).map(({ name, description = '' }): Section => {
     const own = operations.filter(({ operation }) => operation.tags.includes(name));
-    const entries = own.map((each) => describeRoute({ ...each, components: document.components ?? {} }));
+    const entries = own.map((each) => describeRoute({ ...each, components, common }));
     return { title: name, says: description, entries };
   });
   const page = pageByToken(tokenFor, 'Accept-Encoding, Host', async (token = '') =>
@@ -62,6 +64,7 @@ export async function createDocs(
       title: 'REST reference',
       description: 'Every route of the REST interface, to learn from and to try.',
       introduction: `${prose(document.info.description)}
+<p>Send shows the response. Follow shows it again after each change.</p>
 <p><a href="openapi.json">The OpenAPI document</a> has the same, for code generators.</p>`,
       aside: `${tokenInput(token)}
 <noscript><p>To send requests from here, JavaScript is needed.</p></noscript>`,
@@ -82,6 +85,8 @@ interface DescribedRoute {
   readonly operation: OperationObject;
   /** What several routes have, by name. */
   readonly components: ComponentsObject;
+  /** The messages that every route has. */
+  readonly common: ReadonlySet<string>;
 }
 
 const nameIn = ({ $ref }: ReferenceObject) => $ref.slice($ref.lastIndexOf('/') + 1);
@@ -95,18 +100,19 @@ const found = <Value extends object>(
   return target && !isReference(target) ? target : undefined;
 };
 
-function describeRoute({ path, method: name, operation, components }: DescribedRoute): Entry {
+function describeRoute({ path, method: name, operation, components, common }: DescribedRoute): Entry {
   const { operationId = '', summary = '', description, requestBody, responses = {} } = operation;
   const method = name.toUpperCase();
   const parameters = (operation.parameters ?? []).flatMap((each) => found(each, components.parameters) ?? []);
-  const body = requestBody && !isReference(requestBody) && requestBody.content['application/json']?.example;
+  const sent = requestBody && !isReference(requestBody) ? requestBody : undefined;
+  const body = sent?.content['application/json']?.example;
   const isRare = ({ name }: ParameterObject) => !['id', 'limit', 'offset'].includes(name);
   const rare = parameters.filter(isRare);
   const inputs = parameters.filter((each) => !isRare(each)).map(inputFor);
-  if (body) inputs.push(bodyField(body));
+  if (body) inputs.push(bodyField(body, sent?.description));
   const id = parameters.find(({ in: place }) => place === 'path')?.example ?? 1;
   const isList = parameters.some((each) => each.name === 'limit');
-  const target = `${restPath}${path.replace('{id}', String(id))}${isList ? '?limit=1' : ''}`;
+  const target = `${restPath}${path.replace('{id}', String(id))}${isList ? `?limit=${exampleLimit}` : ''}`;
   const content = responses[200]?.content?.['application/json'];
   const data = content?.schema?.properties?.data;
   const text = [
@@ -117,7 +123,7 @@ function describeRoute({ path, method: name, operation, components }: DescribedR
       rare.map(inputFor).join('\n'),
     ),
     `<h4>Data</h4>${describeData(data, components.schemas, isList)}`,
-    `<h4>Other statuses</h4>${describeErrors(responses, components)}`,
+    `<h4>Other statuses</h4>${describeErrors(responses, components, common)}`,
   ];
   const samples = [
     codeChoice(body ? sendButton : followButton + sendButton, samplesOf({ method, target, body })),
@@ -144,16 +150,22 @@ const followButton = '<button type="button" class="follow">Follow</button>';
 const folded = (title: string, content: string) =>
   content && `<details><summary>${title}</summary>\n${content}\n</details>`;
 
+/** The limit of each example of a list. It is filled in, so that Send asks for what the samples ask for. */
+const exampleLimit = '1';
+
 function inputFor(parameter: ParameterObject): string {
   const { name, in: place, required = false, description = '', example = 1, schema = {} } = parameter;
-  const value = place === 'path' ? String(example) : '';
+  const value = place === 'path' ? String(example) : name === 'limit' ? exampleLimit : '';
   const type = isReference(schema) ? '' : limitsOf(schema);
   return `<label class="parameter"><span><code>${name}</code> <i>${type}</i><br>${escapeHtml(description)}</span>
 <input name="${name}" data-in="${place}" value="${value}"${required ? ' required' : ''} autocomplete="off"></label>`;
 }
 
 /** The only body that a route takes. */
-const bodyField = (body: unknown) => `<label class="parameter"><span><code>Body</code> <i>JSON</i></span>
+const bodyField = (
+  body: unknown,
+  description = '',
+) => `<label class="parameter"><span><code>Body</code> <i>JSON</i><br>${escapeHtml(description)}</span>
 <textarea name="body" data-in="body" rows="1" spellcheck="false">${JSON.stringify(body)}</textarea></label>`;
 
 function limitsOf({ type, minimum, maximum, default: preset }: SchemaObject): string {
@@ -208,22 +220,42 @@ function typeOf(value: Schema): string {
   return /^date/.test(value.format ?? '') ? type.replace('string', value.format ?? '') : type;
 }
 
+type Response = ResponseObject | ReferenceObject;
+
+const messagesOf = ({ content }: Partial<ResponseObject> = {}): string[] =>
+  Object.keys(content?.['application/json']?.examples ?? {});
+
+/** The messages that every one of the operations describes itself. */
+function commonMessages(operations: readonly OperationObject[]): ReadonlySet<string> {
+  const sets = operations.map(
+    ({ responses = {} }) =>
+      new Set(
+        Object.values<Response>(responses).flatMap((each) => (isReference(each) ? [] : messagesOf(each))),
+      ),
+  );
+  const [first = new Set<string>(), ...others] = sets;
+  return new Set([...first].filter((message) => others.every((set) => set.has(message))));
+}
+
 /** The messages of each status. Those that are the same on every route are folded. */
-function describeErrors(responses: OperationObject['responses'] = {}, components: ComponentsObject): string {
-  const statuses = Object.entries(responses).filter(([status]) => status !== '200');
-  const rows = (isShared: boolean) =>
+function describeErrors(
+  responses: OperationObject['responses'] = {},
+  components: ComponentsObject,
+  common: ReadonlySet<string>,
+): string {
+  const statuses = Object.entries<Response>(responses).filter(([status]) => status !== '200');
+  const rows = (isCommon: boolean) =>
     listOf(
-      statuses
-        .filter(([, response]) => isReference(response) === isShared)
-        .map(([status, response]): [string, string] => {
-          const { description = '', content }: Partial<ResponseObject> =
-            found<ResponseObject>(response, components.responses) ?? {};
-          const messages = Object.keys(content?.['application/json']?.examples ?? {});
-          return [
-            `<b>${status}</b> ${escapeHtml(description)}`,
-            messages.map((message) => `<code>${escapeHtml(message)}</code>`).join('<br>'),
-          ];
-        }),
+      statuses.flatMap(([status, response]): [string, string][] => {
+        const { description = '', ...rest } = found<ResponseObject>(response, components.responses) ?? {};
+        const all = messagesOf(rest);
+        const messages = all.filter((each) => (isReference(response) || common.has(each)) === isCommon);
+        // A response without messages, such as a 304, is described once too.
+        const isShown = messages.length > 0 || (all.length === 0 && isReference(response) === isCommon);
+        if (!isShown) return [];
+        const says = messages.map((message) => `<code>${escapeHtml(message)}</code>`).join('<br>');
+        return [[`<b>${status}</b> ${escapeHtml(description)}`, says]];
+      }),
     );
   return rows(false) + folded('As on every route', rows(true));
 }

@@ -75,7 +75,7 @@ const introduction = `The older interface to the data that \`/graphql\` serves.
 Every response is an envelope: \`{ ok: true, data }\`, or \`{ ok: false, error }\` with a message.
 \`HEAD\` works wherever \`GET\` does. An unknown path gets a 404. Parameters that an operation does not know are ignored.
 
-With \`Accept: text/event-stream\`, every operation with \`x-event-stream\` sends its response as an event, and again after each change. The
+With \`Accept: text/event-stream\`, every \`GET\` sends its response as an event, and again after each change. The
 \`data\` of an event is the envelope, and its \`id\` the \`ETag\`.
 
 Objects may have other properties as well: pass over those that you do not know. A gateway in front of another service passes on its data
@@ -161,6 +161,7 @@ function operationOf(route: Route, data: Schema, example: unknown): Omit<Operati
     ...(!route.isMutation && { 'x-event-stream': true }),
     ...(body && {
       requestBody: {
+        description: 'Send it with `Content-Type: application/json`: with another type it counts as missing.',
         required: true,
         content: { 'application/json': { schema: including(body.values), example: body.values } },
       },

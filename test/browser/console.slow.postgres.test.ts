@@ -35,6 +35,10 @@ it('shows in the sign-in form why a token is rejected, stores a pasted token for
   await page.getByRole('alert').getByText('That token is unknown').waitFor();
   expect(await stored()).toEqual({ session: [], others: '', databases: 0 });
 
+  await signIn(page, 'abc def');
+  const field = page.getByLabel('API token');
+  expect(await field.evaluate((input: HTMLInputElement) => input.validity.patternMismatch)).toBe(true);
+
   // Pasted as it is in a header, with the scheme before it.
   await signIn(page, ` Bearer ${gateway.token}\n`);
   await expectView(page, { title: 'Locks', shows: 'Weekend Lock' });

@@ -76,7 +76,6 @@ it('sends requests with the demo token, which is filled in already, or with that
     return output.innerText();
   }
   expect(await send('getActiveDttTemplate')).toMatch(/GET .*active: 200, \d+ ms.*"Beginner Program"/s);
-  await page.locator('#listDttDevices input[name=limit]').fill('1');
   expect(await send('listDttDevices')).toMatch(/GET .*\/dtt\?limit=1: 200.*"limit": 1/s);
   expect(await send('activateDttTemplate')).toMatch(/POST .*templates\/1: 200/);
   await page.getByText("Filled in with the demo account's token.").waitFor();
@@ -85,6 +84,8 @@ it('sends requests with the demo token, which is filled in already, or with that
   await page.getByText("Filled in with the console's token.").waitFor();
   expect(await page.getByLabel('API token').inputValue()).toBe('dvt_of_the_console');
   expect(await send('getActiveDttTemplate')).toMatch(/: 401/);
+  await page.getByLabel('API token').fill('dvt_typed');
+  await page.getByText('It is not stored.').waitFor();
   expect(complaints).toEqual([expect.stringContaining('401 (Unauthorized)')]);
 });
 

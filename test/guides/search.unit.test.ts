@@ -47,6 +47,17 @@ it.each([
   expect(paths.slice(0, 3)).toContain(answer);
 });
 
+it.each([
+  ['cors', 'configuration#what-is-open-to-whom', 'CORS_ORIGINS'],
+  ['port', 'configuration#where-it-listens', 'PORT'],
+  ['filter', 'lists', 'filter'],
+  ['pagination', 'rest#paging', 'page'],
+])('the first answer to "%s" is %s, with the sentence that has the word', (question, answer, word) => {
+  const [first] = find(question);
+  expect(first?.path).toBe(`/guides/${answer}`);
+  expect(first?.excerpt).toContain(word);
+});
+
 it('all of the links among guides lead to a guide and one of its headings, and no picture is missing', () => {
   const targets = new Set(
     guides.flatMap(({ path, html }) => [

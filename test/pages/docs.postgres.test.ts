@@ -2,7 +2,10 @@
 
 import type { OperationObject } from 'openapi3-ts/oas31';
 import { expect, it } from 'vitest';
+import { messages } from '../../src/errors.ts';
+import { ambiguities } from '../../src/http/request.ts';
 import { routes } from '../../src/rest/routes.ts';
+import { pageErrors } from '../../src/schema/loading/pagination.ts';
 import { describeShipped } from '../support/openapiDocument.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
@@ -70,6 +73,24 @@ it('the page describes each route: an input for each parameter, the fields, and 
   }
   expect(entries.get('getDttSession')).toMatch(
     /<code>TrainerSegment<\/code>.*Fields of TrainerSegment.*<code>percentGrade</s,
+  );
+});
+
+it('the page folds the messages that every route has, and asks for what its samples ask for', async () => {
+  const entries = await entriesOf('/docs');
+  const list = entries.get('listDttDevices') ?? '';
+  const [open = '', folded = ''] = list.split('<summary>As on every route</summary>');
+  const shown = open.slice(open.indexOf('Other statuses'));
+  expect([...shown.matchAll(/<code>([^<]*)</g)].map(([, message]) => message)).toEqual([
+    pageErrors.size('limit'),
+    pageErrors.offset,
+  ]);
+  for (const message of [messages.invalidId, messages.wrongPosition, ...Object.values(ambiguities)])
+    expect(folded).toContain(`<code>${message}</code>`);
+  expect(list).toContain('/api/v1/dtt?limit=1&#x27;');
+  expect(list).toContain('<input name="limit" data-in="query" value="1"');
+  expect(entries.get('activateDttTemplate')).toContain(
+    'Send it with <code>Content-Type: application/json</code>',
   );
 });
 
