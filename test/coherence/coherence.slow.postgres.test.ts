@@ -172,9 +172,9 @@ function checkSilence(): Promise<void> {
 /** Has the database announce in another way, and waits until all gateways listen to that. */
 async function switchTo(way: 'notify' | 'logical'): Promise<void> {
   await announceBy(own, way);
-  const kinds = () => gateways.flatMap(({ gateway: { feed } }) => (feed.listening ? [feed.kind] : []));
+  const modes = () => gateways.flatMap(({ gateway: { feed } }) => (feed.listening ? [feed.mode] : []));
   const wanted = gateways.map(() => way);
-  await vi.waitFor(() => expect(kinds()).toEqual(wanted), { interval: 5, timeout: 15_000 });
+  await vi.waitFor(() => expect(modes()).toEqual(wanted), { interval: 5, timeout: 15_000 });
 }
 
 const cut = { weight: 1, arbitrary: stepOf.cut };

@@ -20,7 +20,7 @@ export function createFakeFeed(catchUp?: () => Promise<boolean>) {
     get listening() {
       return listening;
     },
-    kind: 'notify',
+    mode: 'notify',
     reconnects: 0,
     ...(catchUp && { catchUp }),
     subscribe(listener) {

@@ -28,11 +28,11 @@ export const concernsTokens = ({ table }: Change): boolean => table === undefine
 export type ChangeListener = (change: Change) => void;
 
 /** How changes are announced: by NOTIFY, or by messages in the log of the database. */
-export type FeedKind = 'notify' | 'logical';
+export type FeedMode = 'notify' | 'logical';
 
 export interface ChangeFeed {
   /** How announcements arrive, or arrived last. */
-  readonly kind: FeedKind;
+  readonly mode: FeedMode;
   /** Whether announcements are proved to arrive. While they are not, nothing that was read before may be used again. */
   readonly listening: boolean;
   /**
@@ -83,7 +83,7 @@ export const heartbeatPrefix = 'heartbeat ';
 type Connect = (hear: (payload: string) => void, lost: AbortController) => Promise<FeedConnection>;
 
 interface FeedConnection {
-  readonly kind: FeedKind;
+  readonly mode: FeedMode;
   /** Announces something by the same mode as writes do. */
   announce(payload: string): Promise<unknown>;
 }
@@ -134,7 +134,7 @@ export async function keepListening(
       do {
         if (!(await arrives()) || signal.aborted) break;
         if (audience.listening) continue;
-        audience.set(true, connection.kind);
+        audience.set(true, connection.mode);
         note(undefined);
         tried.settle();
       } while (await pause(heartbeatInterval, signal));
@@ -218,7 +218,7 @@ function createAudience() {
   const listeners = new Set<ChangeListener>();
   let connections = 0;
   const audience = {
-    kind: 'notify' as FeedKind,
+    mode: 'notify' as FeedMode,
     listening: false,
     reconnects: 0,
     tell(change: Change): void {
@@ -228,9 +228,9 @@ function createAudience() {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    set(now: boolean, by?: FeedKind): void {
+    set(now: boolean, mode?: FeedMode): void {
       audience.listening = now;
-      audience.kind = by ?? audience.kind;
+      audience.mode = mode ?? audience.mode;
       if (now) audience.reconnects = connections++;
       // Everything that was read before may be stale: changes may have been missed.
       audience.tell({ kind: 'all' });

@@ -13,7 +13,7 @@ import { checkListener, createSession, longestConnecting, makeSessionSettings } 
 import {
   type Ask,
   type ChangeFeed,
-  type FeedKind,
+  type FeedMode,
   type FeedReport,
   heartbeatInterval,
   heartbeatPrefix,
@@ -26,7 +26,7 @@ const channel = 'dovetail';
 /** The payload that is announced when a database is switched to another mode. */
 const switched = 'switched';
 
-const switchedError = () => new Error('changes are announced in another way now');
+const switchedError = () => new Error('changes are announced by another mode now');
 
 /**
  * Listens to the embedded engine, in the process that runs it. The engine has one session, so a heartbeat may wait for as
@@ -46,7 +46,7 @@ export function listenToEngine(
       const client = await openConnection(connection, lost, 0);
       await client.query(`LISTEN ${channel}`);
       // The engine has no logical decoding: everything is announced by NOTIFY.
-      return { kind: 'notify', announce: (payload) => client.query(`NOTIFY ${channel}, '${payload}'`) };
+      return { mode: 'notify', announce: (payload) => client.query(`NOTIFY ${channel}, '${payload}'`) };
     },
     report,
     // Announcements arrive with the reply to the commit, and so before anything that is read afterwards in the one session.
@@ -85,35 +85,35 @@ export function listenToServer(
     // The pool makes clients of this class.
     await checkListener(listener, other as pg.PoolClient & pg.Client).finally(() => other.release());
     const ask: Ask = async (text, values) => (await announcer.query(text, values)).rows;
-    let kind: FeedKind | undefined;
+    let mode: FeedMode | undefined;
 
     /** Announces something by the same mode as writes do, and returns the mode. */
-    async function announce(payload: string): Promise<FeedKind> {
+    async function announce(payload: string): Promise<FeedMode> {
       // Does not wait until other servers have it: one that is away must not make heartbeats fail. A message can be read from
       // the log once it is on the local disk ('local'); a notification need not wait even for that ('off').
-      const [row] = await ask<Identity & { way: string }>(
-        `SELECT set_config('synchronous_commit', $2, true), announce($1) AS way, ${identityColumns}`,
-        [payload, kind === 'logical' ? 'local' : 'off'],
+      const [row] = await ask<Identity & { mode: string }>(
+        `SELECT set_config('synchronous_commit', $2, true), announce($1) AS mode, ${identityColumns}`,
+        [payload, mode === 'logical' ? 'local' : 'off'],
       );
       if (row) watch?.note(row);
-      const way = row?.way === 'notify' ? 'notify' : 'logical';
-      if (way !== (kind ?? way)) lost.abort(switchedError());
-      return way;
+      const now = row?.mode === 'notify' ? 'notify' : 'logical';
+      if (now !== (mode ?? now)) lost.abort(switchedError());
+      return now;
     }
 
     listener.on('notification', ({ payload = '' }) => {
       if (payload === switched) lost.abort(switchedError());
       // Where messages are read, only a heartbeat among them proves that they arrive.
-      else if (kind !== 'logical' || !payload.startsWith(heartbeatPrefix)) hear(payload);
+      else if (mode !== 'logical' || !payload.startsWith(heartbeatPrefix)) hear(payload);
     });
     await listener.query(`LISTEN ${channel}`);
-    kind = await announce(heartbeatPrefix);
-    if (kind === 'logical') {
+    mode = await announce(heartbeatPrefix);
+    if (mode === 'logical') {
       if (!readLog)
         throw new Error('changes are announced in the log of the database, which nothing here reads');
       await readLog(direct, ask, hear, lost);
     }
-    return { kind, announce };
+    return { mode, announce };
   }, report);
 }
 

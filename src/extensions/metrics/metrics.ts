@@ -126,7 +126,7 @@ function describeParts(add: Add, { pool, responseCache, feed, turns }: MetricsOp
   add('response_cache_entries', () => usage().entries);
   add('response_cache_bytes', () => usage().bytes);
   add('feed_listening', () => Number(feed.listening), { aggregator: 'min' });
-  add('feed_logical', () => Number(feed.kind === 'logical'), { aggregator: 'min' });
+  add('feed_logical', () => Number(feed.mode === 'logical'), { aggregator: 'min' });
   add('feed_reconnects_total', () => feed.reconnects);
   add('requests_waiting', () => turns.figures.waiting);
   add('requests_turned_away_total', () => turns.figures.rejected);

@@ -390,7 +390,7 @@ describe('the connection of a feed', () => {
     const began = performance.now();
     const lost = await keepListening(async (_hear, losing) => {
       setTimeout(() => losing.abort(new Error('cut off')), 10);
-      return { kind: 'notify', announce: async () => {} };
+      return { mode: 'notify', announce: async () => {} };
     }, reported);
     expect(reported).toHaveBeenCalledWith('cut off');
     expect(performance.now() - began).toBeLessThan(1_500);

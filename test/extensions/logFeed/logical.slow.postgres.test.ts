@@ -43,8 +43,8 @@ const rankUp = ({ userId }: Account) =>
     userId,
   ]);
 
-const isListening = (kind: ChangeFeed['kind']) =>
-  expect.poll(() => [feed.listening, feed.kind], { interval: 5 }).toEqual([true, kind]);
+const isListening = (mode: ChangeFeed['mode']) =>
+  expect.poll(() => [feed.listening, feed.mode], { interval: 5 }).toEqual([true, mode]);
 
 /** Makes commits wait, once they are in the log, for a standby that does not exist. */
 async function holdCommits(): Promise<() => Promise<void>> {
@@ -231,7 +231,7 @@ describe('a switch of the announcement mode', () => {
   it('is noticed by catchUp before it is announced, since changes may have been missed meanwhile', async () => {
     const line = await openTcpProxy(database);
     const following = await listenToServer({ connectionString: line.url }, direct, { readLog: readMessages });
-    expect([following.listening, following.kind]).toEqual([true, 'notify']);
+    expect([following.listening, following.mode]).toEqual([true, 'notify']);
     const heard: string[] = [];
     following.subscribe(({ kind }) => heard.push(kind));
     line.deafen();
@@ -240,7 +240,7 @@ describe('a switch of the announcement mode', () => {
     line.hear();
     expect(await following.catchUp?.()).toBe(false);
     await expect.poll(() => heard, { interval: 5 }).toEqual(['all', 'all']);
-    expect([following.listening, following.kind]).toEqual([true, 'logical']);
+    expect([following.listening, following.mode]).toEqual([true, 'logical']);
     await following.close();
     await line.close();
     await announceBy(database.pool, 'notify');

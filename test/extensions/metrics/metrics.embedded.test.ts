@@ -143,7 +143,7 @@ describe('/metrics', () => {
     const metrics: MetricsOptions['metrics'] = [
       { name: 'up', help: 'Whether it is up', read: () => [['a', 1]], label: 'server', aggregator: 'min' },
     ];
-    const feed = { ...parts.feed, listening: true, kind: 'logical' } as const;
+    const feed = { ...parts.feed, listening: true, mode: 'logical' } as const;
     await createMetrics({ ...parts, feed, metrics }).print();
     const [registry] = print.mock.contexts;
     print.mockRestore();

@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../src/database/database.ts';
-import type { FeedKind } from '../../../src/database/feed/changeFeed.ts';
+import type { FeedMode } from '../../../src/database/feed/changeFeed.ts';
 import type { Replicas } from '../../../src/extensions/standbys/replicas.ts';
 import type { Seen } from '../../coherence/floor.ts';
 import { commonSteps, minutes, runPrograms, type Step, seed, where } from '../../coherence/programs.ts';
@@ -57,7 +57,7 @@ afterAll(async () => {
 const written = new Map<Account, Written>();
 
 /** Opens gateways with this kind of change feed. The second one caches nothing. */
-async function openGateways(wanted: FeedKind): Promise<Watched[]> {
+async function openGateways(wanted: FeedMode): Promise<Watched[]> {
   const standbys = proxies.map((proxy) => proxy.url);
   replicas = [];
   await own.query('SELECT announce_by($1)', [wanted]);
@@ -153,10 +153,10 @@ function fewestReads(): number {
   return Math.min(...byStandby);
 }
 
-// The test of coherence without standbys has both kinds of feed.
-const kinds: readonly FeedKind[] = !readLog ? ['notify'] : minutes > 0 ? ['notify', 'logical'] : ['logical'];
+// The test of coherence without standbys has both modes.
+const modes: readonly FeedMode[] = !readLog ? ['notify'] : minutes > 0 ? ['notify', 'logical'] : ['logical'];
 
-describe.each<FeedKind>(kinds)('no read is older than what was known, with the change feed %s', (feed) => {
+describe.each<FeedMode>(modes)('no read is older than what was known, with the change feed %s', (feed) => {
   beforeAll(async () => {
     gateways = await openGateways(feed);
   });
