@@ -14,7 +14,7 @@ const summary = 'A GraphQL gateway over trainer devices, training programs and l
 const versions = `Dovetail ${release}, with version ${interfaceVersion} of the REST interface`;
 
 /** The request headers that the response depends on. */
-const headers = { Vary: 'Accept, Authorization, Host' };
+const headers = { Vary: 'Accept, Authorization, Host, X-Forwarded-Proto' };
 
 /**
  * The page as HTML for browsers, and as text for terminals.
@@ -34,8 +34,10 @@ export function homePage(
   const hasOnlyPersisted = config.PERSISTED_OPERATIONS === 'only';
   const links = linksFor(config);
   // The Host header of the client goes into the response, so only characters of a host are allowed.
-  const { host = '' } = exchange.request.headers;
-  const address = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
+  const { host = '', 'x-forwarded-proto': protocol } = exchange.request.headers;
+  const name = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
+  // Behind a proxy with TLS, an address without it would have curl send the token as plain text.
+  const address = protocol === 'https' ? `https://${name}` : name;
   const requests = requestsTo(config.PUBLIC_URL ?? address, demoToken ?? 'YOUR_API_TOKEN');
   const commands = hasOnlyPersisted ? requests.slice(1) : requests;
   const createToken = `${program()} token create --user NAME --name first --scope manage`;

@@ -42,7 +42,7 @@ it('shows a browser the token and commands to copy, and may not be stored by sha
     'npx dovetail-gateway token create --user NAME --name first --scope manage',
   ]);
   expect(response.headers.get('Cache-Control')).toBe('private, no-cache');
-  expect(response.headers.get('Vary')).toBe('Accept, Authorization, Host');
+  expect(response.headers.get('Vary')).toBe('Accept, Authorization, Host, X-Forwarded-Proto');
 });
 
 it('has a policy that allows its script, its style and frames of its own origin only', async () => {
@@ -58,6 +58,14 @@ it('has a policy that allows its script, its style and frames of its own origin 
   expect(response.headers.get('Content-Security-Policy')).toBe(
     `default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; style-src 'sha256-${style}'; script-src 'sha256-${script}' 'sha256-${theme}'; img-src data:; connect-src 'self'`,
   );
+});
+
+it('has commands for HTTPS behind a proxy whose clients use it', async () => {
+  const page = await (await fetch(gateway.url, { headers: { 'X-Forwarded-Proto': 'https' } })).text();
+  expect(page.match(/^curl \S+/gm)).toEqual([
+    `curl ${gateway.url.replace('http:', 'https:')}/graphql`,
+    `curl ${gateway.url.replace('http:', 'https:')}/api/v1/dtt/templates/active`,
+  ]);
 });
 
 it('is plain text in a terminal, with commands that work unchanged', async () => {
