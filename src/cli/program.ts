@@ -61,17 +61,9 @@ for (const extension of extensions)
 /** The exit code for wrong usage. */
 const wrongUsage = 2;
 
-/** Commander's text about a value that is none of the choices, as it is said of settings. */
-const inOurWords = (text: string) =>
-  text
-    .replace(/^error: option '(--[\w-]+).*' argument '(.*)' is invalid\. Allowed/, '$1 is "$2". Allowed')
-    .replace(/^error: .* value '(.*)' is invalid for argument '(\w+)'\. Allowed/, '<$2> is "$1". Allowed')
-    .replace(/\. Allowed choices are (.*?)(?:, )?([\w-]+)\.$/m, ', but takes $1 or $2.');
-
 /** Makes a command and its subcommands throw an error instead of ending the process. */
 function overrideExit(command: Command): void {
   command.exitOverride();
-  command.configureOutput({ outputError: (text, write) => write(inOurWords(text)) });
   command.commands.forEach(overrideExit);
 }
 overrideExit(program);

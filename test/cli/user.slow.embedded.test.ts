@@ -66,7 +66,11 @@ Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. N
       [1, ['user', 'create', 'ZOE'], 'There is already a user named "zoe".'],
       [1, ['user', 'create', 'a\u0007'], `The name "a\\u0007" ${blank}`],
       [1, ['user', 'tier', 'nobody', 'ultra'], 'There is no user named "nobody".'],
-      [2, ['user', 'tier', 'zoe', 'gold'], '<tier> is "gold", but takes free or ultra.'],
+      [
+        2,
+        ['user', 'tier', 'zoe', 'gold'],
+        "error: command-argument value 'gold' is invalid for argument 'tier'. Allowed choices are free, ultra.",
+      ],
       [1, ['demo'], hasOthers],
       [1, ['demo', '--reset'], hasOthers],
     ])('exits with %i for %j, and prints the reason', async (code, args, message) => {
