@@ -55,21 +55,22 @@ print(`${room}: ${all.length} mutants, ${drawn.length} drawn by the seed ${optio
 const { reaches, loaded } = await measureReach(filters);
 
 /**
- * The files that reach the mutant, until the time is used up. First comes the one that is most about the source. What is reached while
- * the sources load, such as a table, may matter to each file that reaches anything of the same source, or to any file.
+ * The files that reach the mutant, until the time is used up. First come those that are most about the source in the shortest time.
+ * What is reached while the sources load, such as a table, may matter to each file that reaches anything of the same source, or to any file.
  */
 function filesFor({ id, file }: Mutant): string[] {
   const ofSource = new Set(all.flatMap((other) => (other.file === file ? other.id : [])));
   const shares = reaches.map((reach) => {
     const own = reach.mutants.filter((each) => ofSource.has(each));
-    return { ...reach, share: own.length / Math.max(reach.mutants.length, 1) };
+    const share = own.length / Math.max(reach.mutants.length, 1);
+    return { ...reach, share, worth: share / reach.duration };
   });
   const isLoaded = loaded.has(id);
   const near = shares.filter(({ mutants, share }) => (isLoaded ? share > 0 : mutants.includes(id)));
   const reaching = isLoaded && near.length === 0 ? shares : near;
   let left = Number(options.seconds) * 1_000;
   return reaching
-    .sort((one, other) => other.share - one.share)
+    .sort((one, other) => other.worth - one.worth)
     .flatMap(({ name, duration }) => {
       const fits = left > 0;
       left -= duration;
