@@ -53,30 +53,29 @@ const drawn = options.survivors
 print(`${room}: ${all.length} mutants, ${drawn.length} drawn by the seed ${options.seed}`);
 
 const { reaches, loaded } = await measureReach(filters);
-const inRoom = new Set(all.map(({ id }) => id));
-/** The files that reach the room. First comes the one that is most about it. */
-const nearest = reaches
-  .map(({ name, duration, mutants }) => {
-    const own = new Set(mutants.filter((id) => inRoom.has(id)));
-    return { name, duration, own, share: own.size / mutants.length };
-  })
-  .filter(({ own }) => own.size > 0)
-  .sort((one, other) => other.share - one.share);
-if (nearest.length === 0) throw new Error('no test reaches the room');
 
 /**
- * The files that reach the mutant, until the time is used up. What is reached while the sources load, such as a table, may matter to
- * each file that reaches anything of the same source, or of the room.
+ * The files that reach the mutant, until the time is used up. First come those that are most about the source in the shortest time.
+ * What is reached while the sources load, such as a table, may matter to each file that reaches anything of the same source, or to any file.
  */
 function filesFor({ id, file }: Mutant): string[] {
-  const beside = loaded.has(id) ? all.filter((other) => other.file === file) : [];
-  const reaching = nearest.filter(({ own }) => own.has(id) || beside.some((other) => own.has(other.id)));
-  let left = Number(options.seconds) * 1_000;
-  return (loaded.has(id) && reaching.length === 0 ? nearest : reaching).flatMap(({ name, duration }) => {
-    const fits = left > 0;
-    left -= duration;
-    return fits ? [name] : [];
+  const ofSource = new Set(all.flatMap((other) => (other.file === file ? other.id : [])));
+  const shares = reaches.map((reach) => {
+    const own = reach.mutants.filter((each) => ofSource.has(each));
+    const share = own.length / Math.max(reach.mutants.length, 1);
+    return { ...reach, share, worth: share / reach.duration };
   });
+  const isLoaded = loaded.has(id);
+  const near = shares.filter(({ mutants, share }) => (isLoaded ? share > 0 : mutants.includes(id)));
+  const reaching = isLoaded && near.length === 0 ? shares : near;
+  let left = Number(options.seconds) * 1_000;
+  return reaching
+    .sort((one, other) => other.worth - one.worth)
+    .flatMap(({ name, duration }) => {
+      const fits = left > 0;
+      left -= duration;
+      return fits ? [name] : [];
+    });
 }
 
 const vitest = await openVitest(`src/${room}`, 1);
