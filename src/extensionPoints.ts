@@ -28,6 +28,7 @@ import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, ExchangeListener, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
+import type { AccountsElsewhere, Starter } from './pages/accounts.ts';
 import type { OperationHooks } from './schema/context.ts';
 
 /**
@@ -99,27 +100,6 @@ export interface GatewayParts {
   readonly accounts: AccountsElsewhere | undefined;
   /** The metrics of the extensions that were opened before. */
   readonly metrics: readonly Metric[];
-}
-
-/** Accounts that live elsewhere, in words. */
-export interface AccountsElsewhere {
-  /** For a start: how clients use the gateway, if they have tokens already. */
-  readonly clients?: ((url: string) => string) | undefined;
-  /** For a start, while no account is here. */
-  readonly arriving: string;
-  /** For the home page, before the command that creates a token. */
-  readonly use: string;
-  /** For the REST reference: the messages about the service that has them, by status. */
-  readonly restErrors: Readonly<Record<number, readonly string[]>>;
-}
-
-/** A command that gives a database without accounts one, in words. */
-export interface Starter {
-  readonly command: string;
-  /** For a start. */
-  readonly offer: string;
-  /** For the home page. */
-  readonly says: string;
 }
 
 /** A token that pages may show. */

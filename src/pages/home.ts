@@ -1,11 +1,11 @@
 /** The first page: what runs here, links to everything, and the first requests to try. */
 
 import { program, publicAddressOf } from '../config/config.ts';
-import type { AccountsElsewhere, Starter } from '../extensionPoints.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { interfaceVersion, release } from '../version.ts';
+import type { AccountsElsewhere, Starter } from './accounts.ts';
 import { headerFor, linkItems, linksFor, type PageSettings } from './links.ts';
 import { pageResponse } from './page.ts';
 import { readTemplate } from './template.ts';

@@ -8,13 +8,13 @@ import { type Config, hasConsole, publicAddressOf } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { RunInTurn } from '../database/turns.ts';
-import type { AccountsElsewhere, Starter } from '../extensionPoints.ts';
 import { failureResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isFromBrowser, isRead } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { root } from '../root.ts';
 import { printedSchema } from '../schema/schema.ts';
+import type { AccountsElsewhere, Starter } from './accounts.ts';
 import { homePage } from './home.ts';
 import { headerFor, homeFrom, linkItems, linksFor, type PageSettings, pages } from './links.ts';
 import {

@@ -5,15 +5,10 @@ import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { FeedOptions } from '../database/database.ts';
-import {
-  type AccountsElsewhere,
-  type Extension,
-  type GatewayParts,
-  type Hooks,
-  schemaOf,
-} from '../extensionPoints.ts';
+import { type Extension, type GatewayParts, type Hooks, schemaOf } from '../extensionPoints.ts';
 import { extensions } from '../extensions/extensions.ts';
 import type { HttpResponse } from '../http/response.ts';
+import type { AccountsElsewhere } from '../pages/accounts.ts';
 
 export type JoinedHooks = ReturnType<typeof joinHooks>;
 

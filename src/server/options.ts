@@ -7,9 +7,9 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { Turns } from '../database/turns.ts';
-import type { AccountsElsewhere } from '../extensionPoints.ts';
 import type { Timeouts } from '../http/connections.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
+import type { AccountsElsewhere } from '../pages/accounts.ts';
 
 import type { JoinedHooks } from './hooks.ts';
 

@@ -15,8 +15,7 @@ export async function findMissingRights(client: pg.ClientBase) {
          ('ApiToken_id_seq', 'USAGE'), ('DttTemplate', 'UPDATE (id)'),
          ('RateLimit', 'INSERT'), ('RateLimit', 'UPDATE'), ('RateLimit', 'DELETE')
      ) AS rights, to_regclass(quote_ident(name)) AS relation
-     -- Without USAGE of the schema the role does not even find its tables.
-     WHERE relation IS NULL OR NOT CASE needed WHEN 'UPDATE (id)' THEN has_column_privilege(relation, 'id', 'UPDATE')
+     WHERE NOT CASE needed WHEN 'UPDATE (id)' THEN has_column_privilege(relation, 'id', 'UPDATE')
        WHEN 'USAGE' THEN has_sequence_privilege(relation, 'USAGE, UPDATE')
        ELSE has_table_privilege(relation, needed) END
      GROUP BY needed ORDER BY needed`,

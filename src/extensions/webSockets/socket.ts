@@ -109,20 +109,24 @@ export function createLimitedSocket(socket: WebSocket, opening: Exchange) {
 
     /** Closes once all queries and mutations have their results. Subscriptions get no `complete`: clients subscribe elsewhere. */
     async leave(): Promise<void> {
-      let unread = 0;
-      // A client that reads nothing would hold up the end until the pings notice it.
-      const cut = setInterval(() => {
-        const before = unread;
-        unread = socket.bufferedAmount;
-        if (unread > mostUnread || (before > 0 && unread >= before)) socket.terminate();
-      }, goodbye);
-      socket.once('close', () => clearInterval(cut));
+      cutIfUnread(socket);
       // The last turn begins when no other operation runs.
       turns.concurrency = 1;
       await takeTurn();
       close(closeCodes.goingAway, 'The gateway closes');
     },
   };
+}
+
+/** Cuts a client that reads too slowly, or nothing: it would hold up the end until the pings notice it. */
+function cutIfUnread(socket: WebSocket): void {
+  let unread = 0;
+  const timer = setInterval(() => {
+    const before = unread;
+    unread = socket.bufferedAmount;
+    if (unread > mostUnread || (before > 0 && unread >= before)) socket.terminate();
+  }, goodbye);
+  socket.once('close', () => clearInterval(timer));
 }
 
 function closeSocket(socket: WebSocket, code: number, reason: string): undefined {

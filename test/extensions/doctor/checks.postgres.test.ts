@@ -7,7 +7,7 @@ import { findServer } from '../../../src/database/connection.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { SetupError, withoutPassword } from '../../../src/errors.ts';
 import type { Finding } from '../../../src/extensions/doctor/finding.ts';
-import { findMissingRights, findSilentTriggers } from '../../../src/extensions/doctor/rights.ts';
+import { findSilentTriggers } from '../../../src/extensions/doctor/rights.ts';
 import { settings } from '../../support/settings.ts';
 import { databaseWith } from '../../support/setUp.ts';
 import { examine, problemsWith } from './findings.ts';
@@ -237,18 +237,6 @@ it.each([
   });
   await follow(problem, 'GRANT');
   expect(await problemsAt(urlOf({ user }))).toEqual([]);
-});
-
-it('finds that a role without USAGE of the schema lacks every right', async () => {
-  const user = await createRole();
-  await run(`REVOKE USAGE ON SCHEMA public FROM PUBLIC, ${user}`);
-  finallyRun('GRANT USAGE ON SCHEMA public TO PUBLIC');
-  const client = await database.pool.connect();
-  onTestFinished(() => client.release());
-  await client.query(`SET ROLE ${user}`);
-  const rights = (await findMissingRights(client)).map(({ right }) => right);
-  await client.query('RESET ROLE');
-  expect(rights).toEqual(['DELETE', 'INSERT', 'SELECT', 'UPDATE', 'UPDATE (id)', 'USAGE']);
 });
 
 it.each([

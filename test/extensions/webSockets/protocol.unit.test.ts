@@ -190,13 +190,18 @@ it('when the gateway closes, a running query gets its result, and a subscription
   expect(socket.close).toHaveBeenCalledWith(1001, 'The gateway closes');
 });
 
-it('is terminated soon when the gateway closes and its client does not read', async () => {
+it.each([
+  ['reads too slowly', 70_000, 2_000],
+  ['reads nothing, even if little is left', 100, 4_000],
+])('is terminated soon when the gateway closes and its client %s', async (_, length, time) => {
   const { socket, subscribe, settle, connection } = await openKnown();
   await subscribe('1');
-  settle[0]?.(responseOf('x'.repeat(70_000)));
+  settle[0]?.(responseOf('x'.repeat(length)));
   await settled();
   void connection.leave();
-  await vi.advanceTimersByTimeAsync(2_000);
+  await vi.advanceTimersByTimeAsync(time - 100);
+  expect(socket.terminate).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(100);
   expect(socket.terminate).toHaveBeenCalledOnce();
 });
 
