@@ -11,10 +11,8 @@ import type { Extension } from '../../extensionPoints.ts';
 async function fileOf(config: Config, schema?: GraphQLSchema) {
   const { PERSISTED_OPERATIONS_FILE: path } = config;
   if (path === undefined) return undefined;
-  const { createDocuments } = await import('../../graphql/documents.ts');
-  // Kept nowhere: the handler caches those that are run.
-  const documents = { read: (text: string) => createDocuments(config, schema).read(text) };
-  return { path, documents, ...(await import('./file.ts')) };
+  const file = await import('./file.ts');
+  return { path, documents: file.documentsFor(config, schema), ...file };
 }
 
 export const persistedOperations: Extension = {

@@ -2,11 +2,12 @@
 
 import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { parse, print, separateOperations } from 'graphql';
+import { type GraphQLSchema, parse, print, separateOperations } from 'graphql';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import type { Config } from '../../config/config.ts';
 import { errorText, SetupError } from '../../errors.ts';
-import type { Documents } from '../../graphql/documents.ts';
+import { createDocuments, type Documents } from '../../graphql/documents.ts';
 
 interface PersistedFileOptions {
   readonly path: string;
@@ -16,6 +17,11 @@ interface PersistedFileOptions {
   /** How often the file is checked for changes, in milliseconds. */
   readonly interval?: number;
 }
+
+/** Reads documents to check them. None is kept: the handler caches those that are run. */
+export const documentsFor = (config: Config, schema?: GraphQLSchema): Pick<Documents, 'read'> => ({
+  read: (text) => createDocuments(config, schema).read(text),
+});
 
 type Operations = ReadonlyMap<string, string>;
 
