@@ -8,8 +8,8 @@ import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
 import { graphqlOnce, openBeside, openTestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
-import { gatewayWith } from '../support/setUp.ts';
 import { hasWebSockets } from '../support/settings.ts';
+import { gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 let names = 0;
