@@ -74,11 +74,15 @@ function excerptOf(text: string, terms: readonly string[]): string {
   return line.length > 160 ? line.replace(/^(.{0,160})(?!\S).*/, '$1 …') : line;
 }
 
-/** @returns a function that gives the sections that have any of the words, the best first. */
+/** How many results are shown. */
+const mostFound = 20;
+
+/** @returns a function that gives the best sections that have any of the words, the best first. */
 export function openIndex(json: string): (question: string) => Found[] {
   const index = MiniSearch.loadJSON(json, options);
   return (question) =>
     index
       .search(question)
+      .slice(0, mostFound)
       .map(({ path, page, title, text, terms }) => ({ path, page, title, excerpt: excerptOf(text, terms) }));
 }

@@ -46,7 +46,7 @@ async function show(): Promise<void> {
   results.hidden = !guide.hidden;
   const find = await open().catch(() => undefined);
   if (question !== input.value.trim()) return;
-  const found = find?.(question).slice(0, 20) ?? [];
+  const found = find?.(question) ?? [];
   list.replaceChildren(...found.map(resultOf));
   status.textContent = question && saysOf(find && found.length, question);
 }
