@@ -84,6 +84,10 @@ export async function schemaOf(
   return undefined;
 }
 
+/** To whom the users of a database may belong. */
+export const ownersOf = (extensions: readonly Extension[]): readonly AccountOwner[] =>
+  extensions.flatMap(({ owner = [] }) => owner);
+
 export interface GatewayParts {
   readonly database: Database;
   readonly feed: ChangeFeed;

@@ -5,7 +5,7 @@ import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { FeedOptions } from '../database/database.ts';
-import { type Extension, type GatewayParts, type Hooks, schemaOf } from '../extensionPoints.ts';
+import { type Extension, type GatewayParts, type Hooks, ownersOf, schemaOf } from '../extensionPoints.ts';
 import { extensions } from '../extensions/extensions.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { AccountsElsewhere } from '../pages/accounts.ts';
@@ -35,7 +35,7 @@ export function findAccountsElsewhere(config: Config): AccountsElsewhere | undef
 export const starters = extensions.flatMap(({ starter = [] }) => starter);
 
 /** To whom the users of a database may belong. */
-export const owners = extensions.flatMap(({ owner = [] }) => owner);
+export const owners = ownersOf(extensions);
 
 /** How changes are announced and heard of, besides NOTIFY. */
 export const feedOptions = (

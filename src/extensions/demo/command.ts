@@ -5,12 +5,12 @@ import { nextCommand, withDatabase } from '../../cli/database.ts';
 import { say } from '../../cli/output.ts';
 import { readConfig } from '../../config/config.ts';
 import { SetupError } from '../../errors.ts';
-import type { Extension } from '../../extensionPoints.ts';
+import { type Extension, ownersOf } from '../../extensionPoints.ts';
 import { checkOnlyDemo, prepareDemo, resetDemo } from './demoAccount.ts';
 import { demoUsername } from './demoData.ts';
 
 export async function runDemo(extensions: readonly Extension[], reset: boolean): Promise<void> {
-  const owners = extensions.flatMap(({ owner = [] }) => owner);
+  const owners = ownersOf(extensions);
   await withDatabase(
     readConfig(process.env),
     async (database, config) => {
