@@ -23,7 +23,7 @@ import { samplesOf } from './samples.ts';
 import {
   type Entry,
   escapeHtml,
-  fields as listOf,
+  fields as fieldList,
   prose,
   referencePage,
   type Section,
@@ -198,7 +198,7 @@ function fieldsOf(
   schemas: Schemas,
   isOpen = false,
 ): string {
-  return listOf(
+  return fieldList(
     Object.entries(properties).map(([name, value]): [string, string] => {
       const record = recordIn(value, schemas);
       const { description = '' } = isReference(value) ? (found(value, schemas) ?? {}) : value;
@@ -245,7 +245,7 @@ function describeErrors(
 ): string {
   const statuses = Object.entries<Response>(responses).filter(([status]) => status !== '200');
   const rows = (isCommon: boolean) =>
-    listOf(
+    fieldList(
       statuses.flatMap(([status, response]): [string, string][] => {
         const { description = '', ...rest } = found<ResponseObject>(response, components.responses) ?? {};
         const all = messagesOf(rest);

@@ -139,7 +139,8 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     hasGraphiql: config.GRAPHIQL === 'on',
     cors: createCors(config, (message) => logger.warn(message), handleRest ? forwardedMethods : usualMethods),
     handlerAt: createOwnHandlers(hooks, {
-      ...{ persisted: hooks.persisted, recheck: handlers.recheck },
+      persisted: hooks.persisted,
+      recheck: handlers.recheck,
       run: createInnerRunner(handlers, runTask),
     }),
     /** REST that an extension handles; undefined where none does. */

@@ -74,7 +74,9 @@ export function createGatewayServer(options: ServerOptions): Server {
   server.on('checkExpectation', handle);
   const upgrade = hooks.upgrades?.createHandler({
     ...pipeline,
-    ...{ listener, closing, responded: deadlines.end },
+    listener,
+    closing,
+    responded: deadlines.end,
   });
   if (!upgrade) return server;
   server.on('upgrade', (request, socket, head) =>
