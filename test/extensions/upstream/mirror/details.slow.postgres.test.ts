@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { identifyByAnyRoute } from '../../../../src/extensions/upstream/mirror/account.ts';
+import { identify } from '../../../../src/extensions/upstream/mirror/account.ts';
 import type { FailedDetails } from '../../../../src/extensions/upstream/mirror/details.ts';
 import { syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { graphqlOnce, graphqlOnEveryPath, rest, type TestGateway } from '../../../support/gateway.ts';
@@ -33,7 +33,7 @@ async function pullOnly(step: 'lists' | 'details', failed?: FailedDetails) {
   const { upstream, target } = scene;
   const options = { pool: target.pool, upstream };
   if (step === 'lists') return scene.sync({ listsOnly: true });
-  const account = await identifyByAnyRoute(upstream);
+  const account = await identify(upstream);
   return syncDetails({ ...options, account, ...(failed && { failed }) });
 }
 

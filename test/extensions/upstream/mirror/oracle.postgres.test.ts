@@ -10,7 +10,7 @@ import {
   type Upstream,
   UpstreamRejection,
 } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { identifyByAnyRoute } from '../../../../src/extensions/upstream/mirror/account.ts';
+import { identify } from '../../../../src/extensions/upstream/mirror/account.ts';
 import { sync, syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { graphqlOnce, openTestDatabase, openTestGateway, rest } from '../../../support/gateway.ts';
 import { extensionsWith, stillMirror } from '../support/mirrorService.ts';
@@ -175,7 +175,7 @@ async function step(
   after = Number.POSITIVE_INFINITY,
 ): Promise<boolean> {
   if (!isAvailable()) return false;
-  const account = await identifyByAnyRoute(upstream);
+  const account = await identify(upstream);
   const end = new AbortController();
   let requests = 0;
   const counting: Upstream = {
