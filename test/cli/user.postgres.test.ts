@@ -46,6 +46,12 @@ it('a role that may not use the schema gets the reason, rather than that nothing
     });
 });
 
+it('a command that does not serve has no complaint about settings that a gateway could not serve with', async () => {
+  const gateway = { PERSISTED_OPERATIONS: 'only', METRICS_PORT: '4000', UPSTREAM_TOKEN: 'x' };
+  const { code, stdout } = await runHere(['user', 'list'], { DATABASE_URL: urlWith({}), ...gateway });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('demo') });
+});
+
 it('an empty database is not changed by a command that only reads', async () => {
   const name = `empty_${Date.now()}`;
   await database.pool.query(`CREATE DATABASE ${name}`);
