@@ -218,8 +218,8 @@ function paramsOf(given: Given): unknown {
 /** The parameters in the target of a GET. Others may stand beside them. An empty one counts as none. */
 function paramsIn(given: URLSearchParams): unknown {
   const textOf = (name: string) => given.get(name) || undefined;
-  const valueOf = (name: string) => readJson(textOf(name) ?? 'null', `The parameter ${name}`);
-  const [variables, extensions] = [valueOf('variables'), valueOf('extensions')];
+  const jsonOf = (name: string) => readJson(textOf(name) ?? 'null', `The parameter ${name}`);
+  const [variables, extensions] = [jsonOf('variables'), jsonOf('extensions')];
   if ('problem' in variables) return unreadableRequest(variables.problem);
   if ('problem' in extensions) return unreadableRequest(extensions.problem);
   return {
