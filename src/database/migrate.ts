@@ -145,12 +145,18 @@ const createLedger = `
 /** The checksum of a migration in the ledger. */
 export const checksumOf = (sql: string) => hash('sha256', sql, 'hex');
 
-/** Reads the migrations in the ledger, and whether each was applied completely. The ledger may be that of another program. */
+/**
+ * Reads the migrations in the ledger, and whether each was applied completely. The ledger may be that of another program.
+ * @throws {SetupError} if the role may use no schema, so that a ledger could not be seen.
+ */
 export async function readLedger(client: pg.ClientBase) {
   const { rows: tables } = await client.query(
     `SELECT FROM pg_class WHERE oid = to_regclass('"_prisma_migrations"')`,
   );
-  if (tables.length === 0) return [];
+  if (tables.length === 0) {
+    reject('DATABASE_URL', await findPathProblem(client));
+    return [];
+  }
   const { rows } = await client.query<{ name: string; checksum: string | null; isApplied: boolean }>(
     `SELECT migration_name AS name, to_jsonb(ledger) ->> 'checksum' AS checksum, finished_at IS NOT NULL AND rolled_back_at IS NULL AS "isApplied"
      FROM "_prisma_migrations" AS ledger`,
@@ -182,26 +188,31 @@ export async function findForeignTables(
   };
 }
 
-/** Describes why the tables cannot be created in an empty database. */
-export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosis | undefined> {
-  const { rows } = await client.query<
-    Record<'role' | 'path' | 'grantee' | 'quoted', string> & { schema: string | null }
-  >(
-    `SELECT current_user AS role, current_setting('search_path') AS path, quote_ident(current_user) AS grantee,
-       quote_ident(current_schema()) AS quoted, current_schema() AS schema
-     WHERE has_schema_privilege(current_schema(), 'CREATE') IS NOT TRUE`,
+/** Describes a `search_path` without a schema that the role may use: PostgreSQL skips the others, and all tables seem to be missing. */
+export async function findPathProblem(client: pg.ClientBase): Promise<Diagnosis | undefined> {
+  const { rows } = await client.query<Record<'role' | 'path' | 'grantee', string>>(
+    `SELECT current_user AS role, current_setting('search_path') AS path, quote_ident(current_user) AS grantee
+     WHERE current_schema() IS NULL`,
   );
   const [found] = rows;
   if (!found) return undefined;
-  const role = JSON.stringify(found.role);
-  // PostgreSQL skips schemas that the role may not use.
-  if (found.schema === null)
-    return {
-      says: `its search_path is ${found.path}, and it has no schema that the role ${role} may use`,
-      advice: `Make one with CREATE SCHEMA, or as its owner run GRANT USAGE, CREATE ON SCHEMA … TO ${found.grantee}; or correct the search_path, in DATABASE_URL or of the role.`,
-    };
   return {
-    says: `the role ${role} may not create tables in the schema ${JSON.stringify(found.schema)}`,
+    says: `its search_path is ${found.path}, and it has no schema that the role ${JSON.stringify(found.role)} may use`,
+    advice: `Make one with CREATE SCHEMA, or as its owner run GRANT USAGE, CREATE ON SCHEMA … TO ${found.grantee}; or correct the search_path, in DATABASE_URL or of the role.`,
+  };
+}
+
+/** Describes why the tables cannot be created in an empty database. */
+export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosis | undefined> {
+  const { rows } = await client.query<Record<'role' | 'schema' | 'grantee' | 'quoted', string>>(
+    `SELECT current_user AS role, current_schema() AS schema, quote_ident(current_user) AS grantee,
+       quote_ident(current_schema()) AS quoted
+     WHERE NOT has_schema_privilege(current_schema(), 'CREATE')`,
+  );
+  const [found] = rows;
+  if (!found) return findPathProblem(client);
+  return {
+    says: `the role ${JSON.stringify(found.role)} may not create tables in the schema ${JSON.stringify(found.schema)}`,
     advice: `Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT CREATE ON SCHEMA ${found.quoted} TO ${found.grantee};`,
   };
 }

@@ -11,9 +11,9 @@ import { type GraphQLParams, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Recheck, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import { clientErrorOf, errorText } from '../errors.ts';
+import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { isRecord, parseJson, readJson } from '../http/json.ts';
+import { isRecord, readJson } from '../http/json.ts';
 import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
@@ -210,24 +210,25 @@ function cacheKeyOf(
 function paramsOf(given: Given): unknown {
   if ('content' in given) return given.content;
   if ('target' in given) return paramsIn(new URLSearchParams(given.target.split(/\?(.*)/s)[1]));
-  const text = given.body.toString();
-  try {
-    return readJson(text) ?? unreadableRequest('The body must be an object with a query, and not null');
-  } catch (error) {
-    return unreadableRequest(text === '' ? 'The body is empty' : `The body is not JSON: ${errorText(error)}`);
-  }
+  const read = readJson(given.body.toString(), 'The body');
+  if ('problem' in read) return unreadableRequest(read.problem);
+  return read.value ?? unreadableRequest('The body must be an object with a query, and not null');
 }
 
 /** The parameters in the target of a GET. Others may stand beside them. An empty one counts as none. */
 function paramsIn(given: URLSearchParams): unknown {
   const textOf = (name: string) => given.get(name) || undefined;
-  const [variables, extensions] = ['variables', 'extensions'].map((name) =>
-    parseJson(textOf(name) ?? 'null'),
-  );
-  if (variables === undefined || extensions === undefined)
-    return unreadableRequest('variables and extensions must be JSON');
-  const [query, operationName] = ['query', 'operationName'].map(textOf);
-  return { query, operationName, variables, extensions, documentId: given.get('documentId') };
+  const jsonOf = (name: string) => readJson(textOf(name) ?? 'null', `The parameter ${name}`);
+  const [variables, extensions] = [jsonOf('variables'), jsonOf('extensions')];
+  if ('problem' in variables) return unreadableRequest(variables.problem);
+  if ('problem' in extensions) return unreadableRequest(extensions.problem);
+  return {
+    query: textOf('query'),
+    operationName: textOf('operationName'),
+    variables: variables.value,
+    extensions: extensions.value,
+    documentId: given.get('documentId'),
+  };
 }
 
 const other = (run: OtherWork['run'], mayHaveWritten = false): OtherWork => ({

@@ -29,6 +29,29 @@ it('a role that may only read gets one line with the reason', async () => {
     });
 });
 
+it('a role that may not use the schema gets the reason, rather than that nothing is in the database', async () => {
+  const role = `stranger_${process.pid}`;
+  await database.pool.query(
+    `CREATE ROLE ${role} LOGIN PASSWORD 'x'; REVOKE USAGE ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO CURRENT_USER`,
+  );
+  onTestFinished(
+    async () => void (await database.pool.query(`GRANT USAGE ON SCHEMA public TO PUBLIC; DROP ROLE ${role}`)),
+  );
+  const DATABASE_URL = urlWith({ username: role, password: 'x' });
+  for (const args of [['user', 'list'], ['dump']])
+    expect(await runHere(args, { DATABASE_URL })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `DATABASE_URL cannot be used: its search_path is "$user", public, and it has no schema that the role "${role}" may use. Make one with CREATE SCHEMA, or as its owner run GRANT USAGE, CREATE ON SCHEMA … TO ${role}; or correct the search_path, in DATABASE_URL or of the role.\n`,
+    });
+});
+
+it('a command that does not serve has no complaint about settings that a gateway could not serve with', async () => {
+  const gateway = { PERSISTED_OPERATIONS: 'only', METRICS_PORT: '4000', UPSTREAM_TOKEN: 'x' };
+  const { code, stdout } = await runHere(['user', 'list'], { DATABASE_URL: urlWith({}), ...gateway });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('demo') });
+});
+
 it('an empty database is not changed by a command that only reads', async () => {
   const name = `empty_${Date.now()}`;
   await database.pool.query(`CREATE DATABASE ${name}`);

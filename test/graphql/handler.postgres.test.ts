@@ -39,13 +39,16 @@ describe('GET', () => {
   });
 
   it.each(['variables', 'extensions'])(
-    'responds 400 when %s are not JSON, and logs nothing',
+    'responds 400 with the reason when %s are not JSON, and logs nothing',
     async (name) => {
       const response = await get({ query: '{ viewer { username } }', [name]: '{' });
       expect(response.status).toBe(400);
       expect(await response.json()).toEqual({
         errors: [
-          { message: 'variables and extensions must be JSON', extensions: { code: 'BAD_USER_INPUT' } },
+          {
+            message: expect.stringMatching(`^The parameter ${name} is not JSON: Expected property name`),
+            extensions: { code: 'BAD_USER_INPUT' },
+          },
         ],
       });
       expect(gateway.log).toEqual([]);

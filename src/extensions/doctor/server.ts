@@ -14,6 +14,7 @@ import {
 } from '../../database/connection.ts';
 import {
   findForeignTables,
+  findPathProblem,
   findSchemaProblem,
   findVersionProblem,
   readProgress,
@@ -95,6 +96,8 @@ function checkVersion({ urls, info: { version } }: ConnectedServer): Found {
 
 async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServer): Promise<Found> {
   if (isReadOnly) return readOnlyServer;
+  const problem = await findPathProblem(client);
+  if (problem) return problem;
   const missing = await findMissingRights(client);
   if (missing.length === 0) return 'the role has those that requests need';
   const lacks = missing.map(({ right, tables }) => `${right} on ${tables}`);

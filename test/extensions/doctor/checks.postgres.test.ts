@@ -110,7 +110,7 @@ it('has the same message about a search_path without a schema that the role may 
     const [problem, ...others] = await problemsAt(url);
     expect(others).toEqual([]);
     expect(problem).toEqual({
-      check: 'migrations',
+      check: 'database rights',
       says: `its search_path is ${path}, and it has no schema that the role "${user}" may use`,
       advice: `Make one with CREATE SCHEMA, or as its owner run GRANT USAGE, CREATE ON SCHEMA … TO ${user}; or correct the search_path, in DATABASE_URL or of the role.`,
     });
