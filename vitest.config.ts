@@ -45,8 +45,8 @@ export default defineConfig({
     testTimeout: 90_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 20_000 } },
-    // One more than there are cores: most tests wait for a database, or for a while to pass.
-    maxWorkers: availableParallelism() + 1,
+    // Two more than there are cores: most tests wait for a database, or for a while to pass.
+    maxWorkers: availableParallelism() + 2,
     projects: [
       ...projectsOf('embedded', [...onceInSuite, onPostgres]),
       ...projectsOf('postgres', [unit, onEmbedded]),
