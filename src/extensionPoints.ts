@@ -21,7 +21,7 @@ import type { ReadLog } from './database/feed/notify.ts';
 import type { Sql } from './database/reader/sql.ts';
 import type { Session } from './database/session.ts';
 import type { RunInTurn, Turns } from './database/turns.ts';
-import type { Diagnosis, TokenProblem } from './errors.ts';
+import type { TokenProblem } from './errors.ts';
 import type { NamedOperations } from './graphql/persisted.ts';
 import type { Cors } from './http/cors.ts';
 import type { HttpError } from './http/errorResponse.ts';
@@ -258,6 +258,12 @@ export type Check<Subject> = readonly [
   /** Whether a problem here makes the checks after it pointless. */
   isVital?: boolean,
 ];
+
+/** A problem of a server, a database or a role, and the advice about it. Both texts are for the operator. */
+export interface Diagnosis {
+  readonly says: string;
+  readonly advice: string;
+}
 
 /** The state, if all is well; or the problem, and what to do about it. Undefined where the check does not apply. */
 export type Found = string | (Pick<Diagnosis, 'says'> & Partial<Diagnosis>) | undefined;
