@@ -28,6 +28,7 @@ import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, ExchangeListener, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
+import type { Batch, Task } from './http/task.ts';
 import type { AccountsElsewhere, Starter } from './pages/accounts.ts';
 import type { OperationHooks } from './schema/context.ts';
 
@@ -135,6 +136,8 @@ export interface Hooks extends OperationHooks {
   readonly tokens?: ForeignTokens;
   /** A request of the REST API has a viewer: it is handled here, in place of the core's handler. */
   handleRest?(exchange: Exchange, viewer: Viewer, recheck: Recheck): Promise<HttpResponse>;
+  /** The body of a POST to GraphQL is a list. Without it, such a body is no request. */
+  runBatch?(exchange: Exchange, batch: Batch, pipeline: BatchParts): Promise<HttpResponse>;
   /** How much longer, in milliseconds, a request may take. */
   readonly longest?: number;
   /**
@@ -199,6 +202,13 @@ export interface PipelineParts {
   readonly recheck: Recheck;
   /** Runs a request of the REST or GraphQL API inside another one, as if the client had sent it. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
+}
+
+export interface BatchParts {
+  /** Counts the request as so many more. @returns the response to one that is rejected: it is too much, or comes under overload. */
+  admit(more: number): HttpResponse | undefined;
+  /** Runs an operation as if it came alone. */
+  run(task: Task): Promise<HttpResponse | StreamedResponse>;
 }
 
 /** Takes over connections whose clients ask for another protocol (RFC 9110, section 7.8). */
