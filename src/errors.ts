@@ -236,16 +236,13 @@ function isAboutRequest(error: ExecutionError): boolean {
   return !error.path || cause.nodes !== undefined || cause.name === 'PothosValidationError';
 }
 
-/** A problem of a server, a database or a role, and the advice about it. Both texts are for the operator. */
-export interface Diagnosis {
-  readonly says: string;
-  readonly advice: string;
-}
-
 /** An error for the operator of Dovetail. Its message is printed as it is, without a stack. */
 export class SetupError extends Error {
   override name = 'SetupError';
 }
+
+/** A database that cannot be used. `dovetail doctor` says what to do about it. */
+export class UnusableDatabase extends SetupError {}
 
 /** The message of an error. An AggregateError, as of a failed connection to a name with several addresses, has several. */
 export function errorText(error: unknown): string {

@@ -21,13 +21,14 @@ import type { ReadLog } from './database/feed/notify.ts';
 import type { Sql } from './database/reader/sql.ts';
 import type { Session } from './database/session.ts';
 import type { RunInTurn, Turns } from './database/turns.ts';
-import type { Diagnosis, TokenProblem } from './errors.ts';
+import type { TokenProblem } from './errors.ts';
 import type { NamedOperations } from './graphql/persisted.ts';
 import type { Cors } from './http/cors.ts';
 import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, ExchangeListener, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
+import type { Batch, Task } from './http/task.ts';
 import type { AccountsElsewhere, Starter } from './pages/accounts.ts';
 import type { OperationHooks } from './schema/context.ts';
 
@@ -135,6 +136,8 @@ export interface Hooks extends OperationHooks {
   readonly tokens?: ForeignTokens;
   /** A request of the REST API has a viewer: it is handled here, in place of the core's handler. */
   handleRest?(exchange: Exchange, viewer: Viewer, recheck: Recheck): Promise<HttpResponse>;
+  /** The body of a POST to GraphQL is a list. Without it, such a body is no request. */
+  runBatch?(exchange: Exchange, batch: Batch, pipeline: BatchParts): Promise<HttpResponse>;
   /** How much longer, in milliseconds, a request may take. */
   readonly longest?: number;
   /**
@@ -201,6 +204,13 @@ export interface PipelineParts {
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
 }
 
+export interface BatchParts {
+  /** Counts the request as so many more. @returns the response to one that is rejected: it is too much, or comes under overload. */
+  admit(more: number): HttpResponse | undefined;
+  /** Runs an operation as if it came alone. */
+  run(task: Task): Promise<HttpResponse | StreamedResponse>;
+}
+
 /** Takes over connections whose clients ask for another protocol (RFC 9110, section 7.8). */
 interface UpgradeHook {
   accepts(request: IncomingMessage): boolean;
@@ -258,6 +268,12 @@ export type Check<Subject> = readonly [
   /** Whether a problem here makes the checks after it pointless. */
   isVital?: boolean,
 ];
+
+/** A problem of a server, a database or a role, and the advice about it. Both texts are for the operator. */
+export interface Diagnosis {
+  readonly says: string;
+  readonly advice: string;
+}
 
 /** The state, if all is well; or the problem, and what to do about it. Undefined where the check does not apply. */
 export type Found = string | (Pick<Diagnosis, 'says'> & Partial<Diagnosis>) | undefined;

@@ -7,7 +7,7 @@
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { SetupError } from '../errors.ts';
+import { UnusableDatabase } from '../errors.ts';
 
 /** How long, in milliseconds, to wait for a connection. */
 export const longestConnecting = 5_000;
@@ -85,12 +85,8 @@ export function isUnresponsive(error: unknown): boolean {
   return error instanceof Error && /\bQuery read timeout\b/.test(error.message);
 }
 
-/** The diagnosis of a silent database. */
-export const unresponsive = {
-  says: 'the database took the connection and then did not respond in time',
-  advice: 'Look whether its pooler is paused, its disk is full or hangs, or somebody holds a lock.',
-};
-export const unresponsiveText = `${unresponsive.says}. ${unresponsive.advice}`;
+/** What an operator is told of a silent database. */
+export const unresponsive = 'the database took the connection and then did not respond in time';
 
 /** Whether there is a pooler in between: it gives each client an invented process id. */
 export async function isPooled(client: pg.Client): Promise<boolean> {
@@ -159,12 +155,12 @@ export async function makeSessionSettings(client: pg.Client, server: pg.ClientCo
 
 /**
  * Makes sure that the gateway can work through a pooler, without settings of its own.
- * @throws {SetupError} with a line that says what to change.
+ * @throws {UnusableDatabase} with a line that says what to change.
  */
 export async function checkPooler(client: pg.Client): Promise<void> {
   await client.query('BEGIN').catch((error: Error) => {
-    throw new SetupError(
-      `DATABASE_URL names a pooler without transactions, but takes one with: set its pool_mode to transaction or session (${error.message}).`,
+    throw new UnusableDatabase(
+      `DATABASE_URL names a pooler without transactions, but takes one with: set its pool_mode to transaction or session (${error.message})`,
     );
   });
   await client.query('COMMIT');
@@ -174,7 +170,7 @@ export async function checkPooler(client: pg.Client): Promise<void> {
   const wrong = rows.filter(({ name, setting }) => !reliedOn[name]?.[1].test(setting));
   if (wrong.length === 0) return;
   const changes = wrong.map(({ role, name }) => `ALTER ROLE ${role} SET ${name} = '${reliedOn[name]?.[0]}';`);
-  throw new SetupError(
-    `DATABASE_URL names a pooler, through which sessions are used as they are. Run ${changes.join(' ')} and have the pooler reconnect.`,
+  throw new UnusableDatabase(
+    `DATABASE_URL names a pooler, through which sessions are used as they are. Run ${changes.join(' ')} and have the pooler reconnect`,
   );
 }

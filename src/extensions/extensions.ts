@@ -4,6 +4,7 @@
  */
 
 import type { Extension } from '../extensionPoints.ts';
+import { batching } from './batching/extension.ts';
 import { compiler } from './compiler/extension.ts';
 import { demo } from './demo/extension.ts';
 import { doctor } from './doctor/extension.ts';
@@ -27,6 +28,7 @@ export const extensions: readonly Extension[] = [
   federation,
   yogaPlugins,
   persistedOperations,
+  batching,
   logFeed,
   standbys,
   upstream,

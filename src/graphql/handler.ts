@@ -9,20 +9,20 @@ import { setImmediate } from 'node:timers/promises';
 import { type ExecutionResult, GraphQLError, type GraphQLSchema, OperationTypeNode } from 'graphql';
 import { type GraphQLParams, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
+import { unauthorized } from '../auth/unauthorized.ts';
 import type { Recheck, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { isRecord, readJson } from '../http/json.ts';
+import { isRecord, parseJson, readJson } from '../http/json.ts';
 import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
-import type { Batch, Computed, OtherWork, Task, Work } from '../http/task.ts';
+import type { Batch, BatchedOperation, Computed, OtherWork, Task, Work } from '../http/task.ts';
 import { createExplorer } from '../pages/explorer.ts';
 import type { TokenFor } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
 import type { LiveReads } from '../schema/liveReads.ts';
-import { readBatch } from './batches.ts';
 import type { CheckedOperation, RequestContext } from './context.ts';
 import { createDocuments } from './documents.ts';
 import { received as receivedFrom, requestFor } from './fetch.ts';
@@ -30,6 +30,7 @@ import {
   type Accepted,
   acceptedBy,
   graphqlType,
+  jsonType,
   notAcceptable,
   requestFailure,
   responseOf,
@@ -38,6 +39,7 @@ import {
   vary,
 } from './overHttp.ts';
 import { createPersistedOperations, type NamedOperations } from './persisted.ts';
+import { measure } from './plugins/complexity.ts';
 import { noteErrors } from './plugins/errors.ts';
 import { createReadInTurn, type Named } from './readingTurns.ts';
 import { exactText } from './values.ts';
@@ -64,6 +66,8 @@ interface GraphqlOptions {
   readonly tokenFor: TokenFor;
   readonly recheck: Recheck;
   readonly persisted: NamedOperations;
+  /** Whether the body of a POST may be a list of operations. */
+  readonly takesBatches: boolean;
   /** The schema that is served, if it is not the gateway's own. */
   readonly schema?: GraphQLSchema | undefined;
   /** Plugins of others. */
@@ -81,7 +85,7 @@ const otherMethod = 'Use GET or POST';
 const noSingleConnection = `${otherMethod}. With graphql-sse, set singleConnection: false`;
 
 export function createGraphqlHandler(options: GraphqlOptions) {
-  const { config, recheck } = options;
+  const { config, recheck, takesBatches } = options;
   const tasks = createTasks(options);
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.tokenFor, config) : undefined;
 
@@ -94,8 +98,11 @@ export function createGraphqlHandler(options: GraphqlOptions) {
     const checked = sender && recheck(exchange, sender);
     const viewer = checked instanceof Promise ? await checked : checked;
     // Most bodies are objects, which are parsed when they are not in the cache.
-    const batch = body[0] === brace ? undefined : readBatch(config, tasks, { exchange, body, viewer });
-    return batch ?? tasks.of({ exchange, viewer, accepted }, { body });
+    const content = body[0] === brace ? undefined : parseJson(body.toString());
+    if (!Array.isArray(content) || !takesBatches) return tasks.of({ exchange, viewer, accepted }, { body });
+    return viewer
+      ? { operations: content, read: batchReader(tasks, { exchange, viewer }) }
+      : unauthorized(exchange);
   }
 
   const graphql: GraphqlHandler = (exchange, viewer) => {
@@ -116,6 +123,8 @@ export function createGraphqlHandler(options: GraphqlOptions) {
 
 /** Within a WebSocket or a tool call each result is JSON. */
 const asMessage: Accepted = { whole: graphqlType, stream: undefined };
+
+const asJson: Accepted = { whole: jsonType, stream: undefined };
 
 /** The parameters of a request as they came: in the target of a GET, in a body, or parsed by a transport such as a WebSocket. */
 type Given = { readonly target: string } | { readonly body: Buffer } | { readonly content: unknown };
@@ -191,6 +200,28 @@ function createTasks(options: GraphqlOptions) {
     },
   };
 }
+
+/** Makes the function that reads the operations of a batch. */
+const batchReader =
+  (
+    { documents, readInTurn, resolve, of }: ReturnType<typeof createTasks>,
+    sender: { readonly exchange: Exchange; readonly viewer: Viewer },
+  ): Batch['read'] =>
+  async (content) =>
+    readInTurn(content, sender, (viewer, named): BatchedOperation | undefined => {
+      if (!viewer) return undefined;
+      const found = resolve(content, viewer, named);
+      // Rejected now: if a later operation of the batch registered its hash, it would run without having been counted.
+      if (found instanceof GraphQLError)
+        return { type: undefined, complexity: 0, task: responseOf({ errors: [found] }, jsonType) };
+      const variables = isRecord(content) && isRecord(content.variables) ? content.variables : {};
+      const measured = found && measure(documents, found, variables);
+      return {
+        type: found?.operation.type,
+        complexity: measured && 'complexity' in measured ? measured.complexity : 0,
+        task: of({ ...sender, viewer, accepted: asJson }, { content }),
+      };
+    });
 
 /** A key that equal requests of a viewer share; undefined for requests whose response is never cached. */
 function cacheKeyOf(

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { commandName, connectionTo } from '../../src/database/embedded/server.ts';
-import { unresponsiveText } from '../../src/database/session.ts';
+import { unresponsive } from '../../src/database/session.ts';
 import { loadDemo } from '../support/demo.ts';
 import { copyTemplate, withClient } from '../support/gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
@@ -115,7 +115,7 @@ it('reports in one line that the database did not respond, while another client 
   holder.on('error', () => {});
   await holder.connect();
   await holder.query('BEGIN; SELECT 1');
-  const stderr = `Gave up: ${unresponsiveText}\n`;
+  const stderr = `Gave up: ${unresponsive}\n`;
   expect(await dovetail(...named('late'))).toEqual({ code: 1, stdout: '', stderr });
   await holder.end();
   expect(JSON.stringify(await listOf())).not.toContain('late');

@@ -24,8 +24,7 @@ it('a role that may only read gets one line with the reason', async () => {
     expect(await runHere(args, { DATABASE_URL })).toEqual({
       code: 1,
       stdout: '',
-      stderr:
-        'The role of DATABASE_URL may not do that: permission denied for table User. Use another role: docs/deployment.md#roles-and-rights has the rights that commands need.\n',
+      stderr: 'The role of DATABASE_URL may not do that: permission denied for table User\n',
     });
 });
 

@@ -335,13 +335,6 @@ describe('a request that is not GraphQL', () => {
     const errors = [{ extensions: { code: 'BAD_USER_INPUT' } }];
     expect(await post(body, headers)).toMatchObject({ status: 400, errors });
   });
-
-  it('is rejected as a batch while batching is off', async () => {
-    const message =
-      'The request is a batch of 1 operation, and batches are not run (BATCHING=off); send each in a request of its own';
-    const batch = '[{"query":"{ viewer { id } }"}]';
-    expect(await post(batch, headers)).toMatchObject({ status: 400, errors: [{ message }] });
-  });
 });
 
 describe('a client without a valid token', () => {
