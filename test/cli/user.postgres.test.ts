@@ -41,7 +41,7 @@ it('a role that may not use the schema gets the reason, rather than that nothing
     expect(await runHere(args, { DATABASE_URL })).toEqual({
       code: 1,
       stdout: '',
-      stderr: `DATABASE_URL cannot be used: its search_path is "$user", public, and it has no schema that the role "${role}" may use. Make one with CREATE SCHEMA, or as its owner run GRANT USAGE, CREATE ON SCHEMA … TO ${role}; or correct the search_path, in DATABASE_URL or of the role.\n`,
+      stderr: `DATABASE_URL cannot be used: its search_path is "$user", public, and it has no schema that the role "${role}" may use. Run \`npx dovetail-gateway doctor\`, which says what to do.\n`,
     });
 });
 
