@@ -134,21 +134,6 @@ export function retryAfterOf({ extensions }: ExecutionError): number | undefined
   return typeof seconds === 'number' ? seconds : undefined;
 }
 
-/**
- * Creates the error for details that are missing, and cannot be fetched right now.
- * @param count the number of records without details.
- * @param retryAfter in seconds: when the details may be here.
- */
-export function detailsNotHere(count: number, retryAfter = 30): GraphQLError {
-  const seconds = Math.max(1, Math.ceil(retryAfter));
-  const records = count === 1 ? '1 record' : `${count} records`;
-  return clientError(
-    'SERVICE_UNAVAILABLE',
-    `The details of ${records} are not here yet; try again in ${seconds} s`,
-    { retryAfter: seconds },
-  );
-}
-
 /** Creates an error about an argument of a field. The response names the argument. */
 export function argumentError(
   argument: string,

@@ -369,7 +369,7 @@ function createContexts(
     elsewhere: elsewhere && {
       activate: (viewer, id, activateHere) =>
         elsewhere.activate(viewer, id, activateHere, guard(viewer, 'activate')).catch(fail),
-      fetchDetails: (...given) => elsewhere.fetchDetails(...given).catch(fail),
+      wrapSql: elsewhere.wrapSql,
     },
   };
   const clients = createClients(database.pool, fail, elsewhere !== undefined);
@@ -410,7 +410,7 @@ function createContexts(
         viewers.forget(viewer.id);
       }
     };
-    return createContext(sql, viewer, forOperation, {
+    return createContext(elsewhere?.wrapSql(viewer, sql, watch) ?? sql, viewer, forOperation, {
       prisma: clients.of(viewer, runClient),
       changeTokens,
     });

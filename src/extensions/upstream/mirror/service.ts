@@ -17,6 +17,7 @@ import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import type { WriteScope } from './accountFreshness.ts';
 import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
+import { completeReads } from './completeReads.ts';
 import { type Credentials, type CredentialsOptions, openCredentials } from './credentials.ts';
 import { createDetailsOnDemand } from './details.ts';
 import { recordId } from './fields.ts';
@@ -171,6 +172,7 @@ function createUpstreamAccount(parts: Parts): AccountElsewhere {
     );
   }
   const { code, message } = credentials.unreachable;
+  const fetchDetails = createDetailsOnDemand({ pool, logger, accountOf });
   return {
     activate: createActivation({
       pool,
@@ -179,7 +181,7 @@ function createUpstreamAccount(parts: Parts): AccountElsewhere {
       onActivated: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
       unreachable: clientError(code, message),
     }),
-    fetchDetails: createDetailsOnDemand({ pool, logger, accountOf }),
+    wrapSql: (viewer, sql, watch) => completeReads(viewer, sql, watch, fetchDetails),
   };
 }
 
