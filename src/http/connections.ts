@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { IncomingMessage, type RequestListener, type Server, ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { networkOf } from './clientAddress.ts';
 import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
 import { send } from './send.ts';
@@ -160,7 +161,7 @@ function open(connections: Map<Duplex, ConnectionState>, socket: Socket): Connec
   return connection;
 }
 
-/** The connections of each address, also those that Node no longer handles. */
+/** The connections of each address or network, also those that Node no longer handles. */
 type Addresses = Map<string, Map<Socket, ConnectionState>>;
 
 /**
@@ -174,12 +175,12 @@ function noteAddress(
   connection: ConnectionState,
   most: number,
 ): void {
-  const { remoteAddress = '' } = socket;
-  const own = (byAddress.get(remoteAddress) ?? new Map()).set(socket, connection);
-  byAddress.set(remoteAddress, own);
+  const address = networkOf(socket.remoteAddress ?? '');
+  const own = (byAddress.get(address) ?? new Map()).set(socket, connection);
+  byAddress.set(address, own);
   socket.once('close', () => {
     own.delete(socket);
-    if (own.size === 0) byAddress.delete(remoteAddress);
+    if (own.size === 0) byAddress.delete(address);
   });
   if (own.size <= most) return;
   const counted = [...own].filter(([, each]) => !isInQuota(each));

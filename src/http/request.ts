@@ -84,13 +84,20 @@ export function ambiguityOf({ httpVersion, headers, rawHeaders }: IncomingMessag
 }
 
 /**
+ * The longest `Accept`, in characters, that is read: those of browsers have less than 200. One of 16 KiB, the most that Node reads, would take
+ * 20 ms. A server may ignore the header (RFC 9110, section 12.5.1).
+ */
+const longestAccept = 1_000;
+
+/**
  * Those of the media types that a client accepts (RFC 9110, section 12.5.1), the preferred one first; all of them without a header.
- * Only UTF-8 is available. Parameters other than that are ignored: clients use them to name what is sent anyway.
+ * A header that is too long counts as none. Only UTF-8 is available. Parameters other than that are ignored: clients use them to name what is sent anyway.
  */
 export function acceptedOf<Type extends string>(
   types: readonly Type[],
-  accept: string | undefined,
+  given: string | undefined,
 ): readonly Type[] {
+  const accept = given !== undefined && given.length > longestAccept ? undefined : given;
   // Some clients leave out the hyphen.
   const known = accept?.replace(/;(?!\s*(?:q|charset)\s*=)[^,;]*/gi, '').replace(/=("?utf)8\b/gi, '=$1-8');
   const accepted = new Negotiator({ headers: { accept: known || undefined } }).mediaTypes(
