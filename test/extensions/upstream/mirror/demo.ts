@@ -15,13 +15,13 @@ const { values } = parseArgs({
 const { sessions, rate } = values;
 const [alice, bob] = ['token-of-alice', 'token-of-bob'];
 const size = { sessions: Number(sessions), segmentsOfSession: 5 };
-// Alice and Bob are linked, and each has imported a template of the other. Alice is locked.
+// Each has imported a template of the other. Alice is locked.
 const { base } = await createStandIn({
   rate: Number(rate),
   port: Number(values.port),
   accounts: [
-    { id: 1, username: 'alice', tokens: [alice], size, linked: [2], locked: true },
-    { id: 2, username: 'bob', tokens: [bob], size, linked: [1] },
+    { id: 1, username: 'alice', tokens: [alice], size, locked: true },
+    { id: 2, username: 'bob', tokens: [bob], size },
   ],
 });
 const authorization = `-H 'Authorization: Bearer ${alice}'`;

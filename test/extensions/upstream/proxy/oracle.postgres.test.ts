@@ -8,7 +8,9 @@ import { afterAll, expect, it } from 'vitest';
 import type { ChangeFeed, ChangeListener } from '../../../../src/database/feed/changeFeed.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../../../support/gateway.ts';
 import { arrive, ask, mirrorOver } from '../support/frontedService.ts';
-import { type GivenResponse, openOddUpstream } from '../support/oddUpstream.ts';
+import { type Asked, cut } from '../support/standIn/faults.ts';
+import { failure, type Reply, success } from '../support/standIn/reads.ts';
+import { createStandIn } from '../support/standIn/standIn.ts';
 
 /** For how long a response is fresh, in seconds. */
 const lifetime = 1;
@@ -60,8 +62,52 @@ function slow(feed: ChangeFeed): ChangeFeed {
   });
 }
 
-const upstream = await openOddUpstream(tokens);
-upstream.latest = 40;
+const accountIds = [1, 2] as const;
+const upstream = await createStandIn({
+  rate: 1_000_000,
+  accounts: accountIds.map((id) => ({
+    id,
+    username: `user ${id}`,
+    // The entries of an object with these keys.
+    tokens: Object.keys(tokens).filter((token) => tokens[token as keyof typeof tokens] === id),
+  })),
+});
+/** A response that the upstream has given, with what it knew of the account then. */
+interface GivenResponse {
+  readonly account: number;
+  readonly target: string;
+  /** How many writes the account had carried out by then. */
+  readonly writes: number;
+  /** When it was given, by `performance.now()`. */
+  readonly at: number;
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+const given: GivenResponse[] = [];
+/** The responses of an upstream that carries nothing out. */
+const troubles = {
+  away: cut,
+  broken: { status: 503, body: 'closed for repairs' },
+  busy: { ...failure(429, 'slow down'), headers: { 'Retry-After': '1' } },
+} as const satisfies Record<string, Reply>;
+/** What is wrong with the upstream. */
+let trouble: 'none' | 'writes only' | keyof typeof troubles = 'none';
+function setTrouble(now: typeof trouble): void {
+  trouble = now;
+  upstream.behave();
+  if (now in troubles) upstream.misbehave({ instead: () => Object(troubles)[now] });
+  upstream.misbehave({ after: respond });
+}
+/** The active templates of each account, by how many writes it had carried out. */
+const activeTemplates = new Map<number, (number | null)[]>(accountIds.map((id) => [id, [activeOf(id)]]));
+let nonce = 0;
+setTrouble('none');
+
+function activeOf(account: number): number | null {
+  return upstream.account(account).activeTemplateId;
+}
+
 const database = await openTestDatabase();
 const gateways = [await openGateway(), await openGateway()];
 afterAll(async () => {
@@ -69,8 +115,91 @@ afterAll(async () => {
     await gateway.close();
   }
   await database.close();
-  await upstream.close();
+  await upstream.stop();
 });
+
+/** A number that depends on a text alone. */
+function hashOf(text: string): number {
+  let hash = 7;
+  for (const character of text) hash = (hash * 31 + (character.codePointAt(0) ?? 0)) % 1_000_003;
+  return hash;
+}
+
+/** What caching headers a path has. Some responses differ each time, and have no validator. */
+function cachingOf(path: string, tag: string): Record<string, string> {
+  const forms: Record<string, string>[] = [
+    {},
+    { ETag: `"${tag}"` },
+    { ETag: `W/"${tag}"`, Vary: 'Accept-Language' },
+    { ETag: `"${tag}"`, 'Cache-Control': 'no-cache' },
+    { 'Cache-Control': 'Max-Age=1, private' },
+    { 'Cache-Control': 'no-store' },
+    { 'Cache-Control': 'private', 'X-RateLimit-Remaining': '17' },
+    { Expires: '0' },
+  ];
+  return forms[hashOf(path) % forms.length] ?? {};
+}
+
+/** What the upstream says in place of a 404, such as a bare null, or JSON with odd spaces and numbers. */
+function oddBody(path: string, writes: number): Reply {
+  const said = `${path} after ${writes}`;
+  const odd: readonly [status: number, body: string][] = [
+    [404, `{"ok":false,"error":"no such thing: ${said}","code":"E17"}`],
+    [200, `{"ok":true,"data":null,"message":"nothing here, ${nonce++}"}`],
+    [200, 'null '],
+    [200, `{ "ok" : true , "data" : [1.50, 1e3, "${said}", {"when":"16/02/2026"}] }`],
+    [403, `<p>not for you, ${said}`],
+    [200, `{"ok":true,"data":{"distanceTravelled":"12.0","a":${nonce++}}}`],
+  ];
+  const [status, body] = odd[hashOf(path) % odd.length] ?? [200, ''];
+  return { status, body };
+}
+
+/** Responds as the stand-in does, but with odd bodies and caching headers, and after a while; and notes each response. */
+async function respond(own: Reply, { account, method, path, target, headers: asked }: Asked): Promise<Reply> {
+  const reply = account ? replyOf(own, account.id, method, path) : own;
+  if (reply === cut || !account) return reply;
+  const isRead = method === 'GET' || method === 'HEAD';
+  const writes = writesOf(account.id);
+  const body =
+    typeof reply.body === 'string' ? reply.body : JSON.stringify({ ...Object(reply.body), served: nonce++ });
+  const caching =
+    isRead && reply.status < 500 && trouble === 'none'
+      ? cachingOf(path, `${account.id}-${writes}-${hashOf(body)}`)
+      : {};
+  const headers = {
+    'Content-Type': 'application/odd',
+    'X-Odd': `${hashOf(path)}`,
+    ...(!isRead && { 'X-Writes': `${writes}` }),
+    ...caching,
+    ...reply.headers,
+  };
+  const isKnown =
+    caching.ETag !== undefined && reply.status === 200 && asked['if-none-match'] === caching.ETag;
+  const sent = isKnown ? { status: 304, headers, body: '' } : { status: reply.status, headers, body };
+  given.push({ account: account.id, target, writes, at: performance.now(), ...sent });
+  await sleep(latest * Math.random());
+  return sent;
+}
+
+/** How long, in milliseconds, a response takes at most once it is made. */
+const latest = 40;
+
+const writesOf = (account: number) => (activeTemplates.get(account)?.length ?? 1) - 1;
+
+function replyOf(own: Reply, account: number, method: string, path: string): Reply {
+  const isRead = method === 'GET' || method === 'HEAD';
+  if (trouble in troubles) return own;
+  if (isRead) {
+    if (trouble === 'writes only') return { status: 500, body: 'reads are broken' };
+    return path.startsWith('/odd') ? oddBody(path, writesOf(account)) : own;
+  }
+  if (path.endsWith('/refused')) return failure(422, 'refused');
+  activeTemplates.get(account)?.push(activeOf(account));
+  // It has carried the write out all the same.
+  if (path.endsWith('/confused')) return { status: 500, body: 'oops' };
+  return own.status === 200 ? own : success({ done: true });
+}
 
 /** Seeds are printed by the failure, so that it can be repeated. */
 const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 1e9));
@@ -171,14 +300,12 @@ async function read(token: keyof typeof tokens, path = pick(paths), isPlain = fa
       JSON.stringify(sorted(seenHeaders(response.headers)))
     );
   };
-  for (const given of upstream.responses)
-    if (given.status === 200 && given.headers.ETag)
-      bodies.set(`${given.target} ${given.headers.ETag}`, given.body);
-  const match = upstream.responses.findLast(matches);
+  for (const each of given)
+    if (each.status === 200 && each.headers.ETag)
+      bodies.set(`${each.target} ${each.headers.ETag}`, each.body);
+  const match = given.findLast(matches);
   if (!match) {
-    const same = upstream.responses
-      .filter((given) => given.account === account && given.target === target)
-      .slice(-4);
+    const same = given.filter((each) => each.account === account && each.target === target).slice(-4);
     expect.fail(
       `${described}\nbegan ${began}, writes ${writes}, longest ${longest}; given: ${JSON.stringify(same)}`,
     );
@@ -196,10 +323,10 @@ const sameTag = (one: string, other: string | null) => one.replace('W/', '') ===
 async function write(token: keyof typeof tokens): Promise<void> {
   const account = tokens[token];
   const method = pick(['POST', 'PATCH', 'DELETE', 'PUT']);
-  const template = pick([11, 12, 13]) + 100 * account;
+  const template = pick([...upstream.account(account).ownTemplates]);
   const path = pick([
     `/dtt/templates/${template}`,
-    `/dtt/sessions/${5 + 100 * account}`,
+    `/dtt/sessions/${account}`,
     '/odd/1',
     '/odd/confused',
     '/odd/refused',
@@ -230,7 +357,7 @@ async function writeAndRead(token: keyof typeof tokens): Promise<void> {
 
 async function activate(token: keyof typeof tokens): Promise<void> {
   const account = tokens[token];
-  const template = pick([11, 12, 13]) + 100 * account;
+  const template = pick([...upstream.account(account).ownTemplates]);
   const written = { account };
   underway.add(written);
   const { body } = await ask(
@@ -244,7 +371,7 @@ async function activate(token: keyof typeof tokens): Promise<void> {
   tally.activations++;
   // GraphQL does not say which of the writes it was.
   const isOnly = ![...underway].some((other) => other.account === account);
-  if (isOnly) noteWritten(account, upstream.activeTemplates(account).length - 1);
+  if (isOnly) noteWritten(account, writesOf(account));
 }
 
 /** GraphQL shows the account's last write, or says that it cannot. */
@@ -258,8 +385,8 @@ async function readGraphql(token: keyof typeof tokens): Promise<void> {
   );
   if (status !== 200 || body.errors) return;
   tally.graphql++;
-  const shown = body.data.viewer.activeDttTemplate?.databaseId - 100 * account;
-  const since = upstream.activeTemplates(account).slice(writes);
+  const shown = body.data.viewer.activeDttTemplate?.databaseId;
+  const since = activeTemplates.get(account)?.slice(writes);
   expect(since, `seed ${seed}: GraphQL after ${writes} writes`).toContain(shown);
 }
 
@@ -290,18 +417,18 @@ it(
         else await sleep(random(600));
       }
     }
-    async function trouble(): Promise<void> {
+    async function makeTrouble(): Promise<void> {
       while (performance.now() < end) {
         await sleep(1_500 + random(2_500));
-        upstream.trouble = pick(['away', 'broken', 'busy', 'writes only']);
+        setTrouble(pick(['away', 'broken', 'busy', 'writes only']));
         troubleUntil = Number.POSITIVE_INFINITY;
         await sleep(300 + random(2_500));
-        upstream.trouble = 'none';
+        setTrouble('none');
         // A pause that the upstream has asked for goes on.
         troubleUntil = performance.now() + 1_100;
       }
     }
-    await Promise.all([use(), use(), use(), use(), use(), use(), trouble(), measure()]);
+    await Promise.all([use(), use(), use(), use(), use(), use(), makeTrouble(), measure()]);
     // Of each kind, something has to be compared. On a busy machine that may not have been so yet.
     const kinds = {
       forwarded: read,

@@ -31,10 +31,10 @@ export interface FrontedOptions
   readonly standIn?: Partial<StandInOptions>;
 }
 
-/** Two accounts, linked with each other, each of which has imported a template of the other. */
+/** Two accounts, each of which has imported a template of the other. */
 const accounts: StandInOptions['accounts'] = [
-  { id: 1, username: 'alice', tokens: ['token-of-alice', 'second-of-alice'], linked: [2], locked: true },
-  { id: 2, username: 'bob', tokens: ['token-of-bob'], linked: [1] },
+  { id: 1, username: 'alice', tokens: ['token-of-alice', 'second-of-alice'], locked: true },
+  { id: 2, username: 'bob', tokens: ['token-of-bob'] },
 ];
 
 /** The extensions of a gateway with a mirror over a database that the test has opened. */

@@ -1,7 +1,9 @@
 /** Faults of a service. */
 
+import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { failure, type Reply } from './reads.ts';
+import type { Account } from './world.ts';
 
 export interface Fault {
   /** Gives the response, and the request is not executed; undefined for no response ever. */
@@ -14,7 +16,15 @@ export interface Asked {
   readonly method: string;
   /** Below the base, without the query. */
   readonly path: string;
+  /** As the client has sent it. */
+  readonly target: string;
+  readonly headers: IncomingHttpHeaders;
+  /** Undefined for an unknown token. */
+  readonly account: Account | undefined;
 }
+
+/** In place of a response: the connection ends. */
+export const cut: Reply = { status: 0, body: '' };
 
 const html = '<!doctype html><title>Bad gateway</title><h1>Bad gateway</h1>';
 

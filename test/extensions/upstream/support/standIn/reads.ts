@@ -101,24 +101,9 @@ const item =
 export const activeLock = (account: Account) =>
   [...account.lockSessions.values()].find(({ isActive }) => isActive);
 
-/** Whether the account may see and change the locks of a user. */
-export const mayAccess = (account: Account, id: number) => account.id === id || account.linked.has(id);
-
-export const inaccessible = (ids: readonly number[], field: string) =>
-  failure(403, `${field} contains inaccessible user IDs: ${ids.join(', ')}`);
-
-const users: Read = (request) => {
-  const { world, account } = request;
-  const others = [...account.linked].flatMap((id) => world.accounts.get(id) ?? []);
-  return page(request, [account.user, ...others.map(({ user }) => user)]);
-};
-
-const user: Read = ({ world, account }, id) =>
-  found(mayAccess(account, id) ? world.accounts.get(id)?.user : undefined, 'User');
-
 const activeLockTemplate: Read = ({ world, account }) => {
   const lock = activeLock(account);
-  const id = lock && world.locks.get(lock.id)?.templateId;
+  const id = lock && world.lockTemplateOf.get(lock.id);
   const template = id == null ? undefined : account.lockTemplates.get(id);
   // The service was seen to respond like this.
   if (!lock || !template) return { status: 200, body: { ok: true, data: null, message: 'no active lock' } };
@@ -126,25 +111,16 @@ const activeLockTemplate: Read = ({ world, account }) => {
   return success({ id: templateId, name, duration, isBreakEnabled });
 };
 
-const currentLock: Read = ({ world, account, parameters }) => {
-  const target = parameters.get('targetUserId');
-  if (target === null) return success(activeLock(account) ?? null);
-  const owner = mayAccess(account, Number(target)) ? world.accounts.get(Number(target)) : undefined;
-  return owner ? success(activeLock(owner) ?? null) : inaccessible([Number(target)], 'targetUserId');
-};
-
 /** The reads by path; `{id}` stands for a number. */
 const reads: Readonly<Record<string, Read>> = {
-  '/users': users,
   '/users/me': ({ account }) => success(account.user),
-  '/users/{id}': user,
+  '/users/{id}': ({ account }, id) => found(id === account.id ? account.user : undefined, 'User'),
   '/dtt': list('dttDevices'),
   '/dtt/{id}': item('dttDevices', 'DTT device'),
   '/dtt/templates': (request) => page(request, templatesOf(request), templateSummary),
   '/dtt/templates/active': (request) =>
     success(templateOf(request, request.account.activeTemplateId ?? 0) ?? null),
   '/dtt/templates/{id}': (request, id) => found(templateOf(request, id), 'DTT template'),
-  '/dtt/settings/{id}': (request, id) => found(templateOf(request, id), 'DTT template'),
   '/dtt/sessions': list('sessions', sessionSummary),
   '/dtt/sessions/latest': (request) => {
     const [latest] = all(request, 'sessions');
@@ -154,15 +130,12 @@ const reads: Readonly<Record<string, Read>> = {
   '/lkbx': list('lkbxDevices'),
   '/lkbx/{id}': item('lkbxDevices', 'LKBX device'),
   '/lkbx/templates': list('lockTemplates'),
-  '/lkbx/settings': list('lockTemplates'),
   '/lkbx/templates/active': activeLockTemplate,
   '/lkbx/templates/{id}': item('lockTemplates', 'Lock template'),
   '/lkbx/sessions': list('lockSessions'),
-  '/lkbx/session': list('lockSessions'),
   '/lkbx/sessions/latest': (request) => success(all(request, 'lockSessions')[0] ?? null),
-  '/lkbx/session/current': currentLock,
+  '/lkbx/session/current': ({ account }) => success(activeLock(account) ?? null),
   '/lkbx/sessions/{id}': item('lockSessions', 'Lock session'),
-  '/lkbx/session/{id}': item('lockSessions', 'Lock session'),
   '/ossm': list('ossmDevices'),
   '/ossm/{id}': item('ossmDevices', 'OSSM device'),
 };

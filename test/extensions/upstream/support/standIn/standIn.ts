@@ -6,7 +6,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { listen, shut } from '../../../../support/listen.ts';
-import type { Fault } from './faults.ts';
+import { cut, type Fault } from './faults.ts';
 import { failure, type Reply, read } from './reads.ts';
 import { type Account, type AccountOptions, createWorld, type World } from './world.ts';
 import { write } from './writes.ts';
@@ -98,7 +98,9 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
     const instead = active.find(({ fault }) => fault.instead)?.fault.instead;
     let reply = instead ? instead() : isBelow ? responseTo(call, token) : failure(404, 'Not found');
     if (!reply) return;
-    for (const { fault } of active) reply = (await fault.after?.(reply, { method, path })) ?? reply;
+    const asked = { method, path, target: request.url ?? '', headers: request.headers, account };
+    for (const { fault } of active) reply = (await fault.after?.(reply, asked)) ?? reply;
+    if (reply === cut) return void response.destroy();
     send(response, method, reply);
   }
 

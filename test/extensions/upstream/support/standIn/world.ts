@@ -66,8 +66,6 @@ export interface AccountOptions {
   /** Is a part of every text of its records; by default the username. */
   readonly marker?: string;
   readonly size?: Partial<Size>;
-  /** Users whose locks the account may see and change. */
-  readonly linked?: readonly number[];
   /** Whether a lock is under way in the beginning. */
   readonly locked?: boolean;
 }
@@ -76,7 +74,6 @@ export interface Account {
   readonly id: number;
   readonly user: WireRecord;
   scheduleType: string;
-  readonly linked: Set<number>;
   activeTemplateId: number | null;
   readonly dttDevices: Map<number, OwnedRecord>;
   /** Ids of templates: its own, and those of others that it has imported. */
@@ -89,17 +86,11 @@ export interface Account {
   readonly ossmDevices: Map<number, OwnedRecord>;
 }
 
-/** Details of a lock session that the service does not show. */
-interface LockDetails {
-  readonly templateId: number | null;
-  readonly keyholders: ReadonlySet<number>;
-  readonly isTestLock: boolean;
-}
-
 export interface World {
   readonly accounts: Map<number, Account>;
   readonly templates: Map<number, Template>;
-  readonly locks: Map<number, LockDetails>;
+  /** The templates of lock sessions, which the service shows of the active one alone. */
+  readonly lockTemplateOf: Map<number, number | null>;
   /** Gives a new id. Each kind counts separately. */
   nextId(kind: IdKind): number;
   now(): Date;
@@ -130,7 +121,7 @@ export function createWorld(options: readonly AccountOptions[], now: () => Date)
   const world: World = {
     accounts: new Map(),
     templates: new Map(),
-    locks: new Map(),
+    lockTemplateOf: new Map(),
     now,
     nextId(kind) {
       const id = (last.get(kind) ?? 0) + 1;
@@ -151,7 +142,6 @@ function createAccount(world: World, options: AccountOptions): Account {
     id,
     user: userOf(options, size, random),
     scheduleType: 'auto',
-    linked: new Set(options.linked),
     activeTemplateId: null,
     dttDevices: new Map(),
     ownTemplates: new Set(),
@@ -352,20 +342,16 @@ function addLockSession(maker: Maker, index: number, count: number, locked = fal
       ...(isActive ? [] : [lockSegment(world, 'unlocked', start + duration * 1000, false)]),
     ],
   });
-  world.locks.set(id, { templateId, keyholders: new Set([account.id]), isTestLock: false });
-  if (isActive) setLocked(account, true);
+  world.lockTemplateOf.set(id, templateId);
+  if (isActive) for (const device of account.lkbxDevices.values()) device.locked = true;
 }
 
-export const lockSegment = (world: World, type: string, time: number, isLocked: boolean): WireRecord => ({
+const lockSegment = (world: World, type: string, time: number, isLocked: boolean): WireRecord => ({
   id: world.nextId('lockSegment'),
   type,
   createdAt: instant(time),
   isLocked,
 });
-
-export function setLocked(account: Account, locked: boolean): void {
-  for (const device of account.lkbxDevices.values()) device.locked = locked;
-}
 
 function addOssmDevice({ world, account, marker }: Maker): void {
   const id = world.nextId('ossmDevice');

@@ -1,22 +1,13 @@
-/** The writes of the service's public documentation: activating and changing a template, and locks. */
+/** The writes of the service's public documentation: activating and changing a template, and changing a lock. */
 
-import { activeLock, failure, inaccessible, mayAccess, type Reply, success, templateOf } from './reads.ts';
-import {
-  type Account,
-  instant,
-  type LockSession,
-  lockSegment,
-  setLocked,
-  type Template,
-  type World,
-} from './world.ts';
+import { activeLock, failure, type Reply, success, templateOf } from './reads.ts';
+import { type Account, instant, type Template, type World } from './world.ts';
 
 export interface WriteRequest {
   readonly world: World;
   readonly account: Account;
   readonly method: string;
   readonly path: string;
-  readonly parameters: URLSearchParams;
   /** The JSON of the body, or undefined for what is none. */
   readonly body: unknown;
 }
@@ -32,9 +23,7 @@ export function write(request: WriteRequest): Reply | undefined {
   const [, id] = /^\/dtt\/templates\/([^/]+)$/.exec(path) ?? [];
   if (id !== undefined && method === 'POST') return activate(request, Number(id));
   if (id !== undefined && method === 'PATCH') return changeTemplate(request, Number(id));
-  if (path !== '/lkbx/session/current') return undefined;
-  if (method === 'POST') return lockOrUnlock(request);
-  return method === 'PATCH' ? changeLock(request) : undefined;
+  return path === '/lkbx/session/current' && method === 'PATCH' ? changeLock(request) : undefined;
 }
 
 function activate({ world, account, body }: WriteRequest, id: number): Reply {
@@ -91,89 +80,12 @@ function assign(world: World, template: Template, fields: Fields): void {
   template.updatedAt = world.now().toISOString();
 }
 
-/** The account whose lock the request is about: the viewer's, unless the body or the query names another. */
-function targetOf({ world, account, parameters, body }: WriteRequest): Account | Reply {
-  const id = Number(fieldsOf(body)?.targetUserId ?? parameters.get('targetUserId') ?? account.id);
-  const target = mayAccess(account, id) ? world.accounts.get(id) : undefined;
-  return target ?? inaccessible([id], 'targetUserId');
-}
-
-function lockOrUnlock(request: WriteRequest): Reply {
-  const fields = fieldsOf(request.body);
-  if (fields?.action !== 'lock' && fields?.action !== 'unlock')
-    return failure(400, 'action must be "lock" or "unlock"');
-  const target = targetOf(request);
-  if ('status' in target) return target;
-  return fields.action === 'lock' ? lock(request, fields, target) : unlock(request, target);
-}
-
-function lock({ world, account }: WriteRequest, fields: Fields, target: Account): Reply {
-  const keyholders = Array.isArray(fields.keyholderIds) ? fields.keyholderIds.map(Number) : [];
-  const foreign = keyholders.filter((id) => !mayAccess(account, id));
-  if (foreign.length > 0) return inaccessible(foreign, 'keyholderIds');
-  if (activeLock(target)) return failure(400, 'You already have an active lock.');
-  const templateId = fields.lockSettingsId === undefined ? null : Number(fields.lockSettingsId);
-  const template =
-    templateId === null
-      ? undefined
-      : (target.lockTemplates.get(templateId) ?? account.lockTemplates.get(templateId));
-  if (templateId !== null && !template) return failure(404, 'Lock template not found');
-  const id = world.nextId('lockSession');
-  const start = world.now().getTime();
-  const duration = Number(template?.duration ?? 3600);
-  target.lockSessions.set(id, {
-    id,
-    bubbleId: `lock-${target.id}-${id}`,
-    publicId: `public-${target.id}-${id}`,
-    ownerId: target.id,
-    name: String(template?.name ?? 'Lock'),
-    lockState: 'locked',
-    duration,
-    startDate: instant(start),
-    endDate: instant(start + duration * 1000),
-    createdAt: instant(start),
-    isActive: true,
-    LockSegment: [lockSegment(world, 'start', start, true)],
-  });
-  world.locks.set(id, {
-    templateId,
-    keyholders: new Set(keyholders.length > 0 ? keyholders : [account.id]),
-    isTestLock: fields.isTestLock === true,
-  });
-  setLocked(target, true);
-  return success({ lockSessionId: id });
-}
-
-/** The active lock session, if the account may change it. */
-function changeable(request: WriteRequest, target: Account, what: string): LockSession | Reply {
-  const { world, account } = request;
-  const session = activeLock(target);
-  if (!session) return failure(404, 'No active lock session');
-  const details = world.locks.get(session.id);
-  const may = details?.keyholders.has(account.id) || (details?.isTestLock && target === account);
-  return may ? session : failure(403, `Only keyholders or test locks can ${what} the active session`);
-}
-
-function unlock(request: WriteRequest, target: Account): Reply {
-  const session = changeable(request, target, 'unlock');
-  if (!('lockState' in session)) return session;
-  const now = request.world.now().getTime();
-  session.lockState = 'completed';
-  session.isActive = false;
-  session.endDate = instant(now);
-  session.LockSegment.push(lockSegment(request.world, 'unlocked', now, false));
-  setLocked(target, false);
-  return success({ message: 'Lock session completed' });
-}
-
-function changeLock(request: WriteRequest): Reply {
-  const duration = fieldsOf(request.body)?.duration;
+function changeLock({ account, body }: WriteRequest): Reply {
+  const duration = fieldsOf(body)?.duration;
   if (typeof duration !== 'number' || duration <= 0)
     return failure(400, 'duration must be a positive number');
-  const target = targetOf(request);
-  if ('status' in target) return target;
-  const session = changeable(request, target, 'modify');
-  if (!('lockState' in session)) return session;
+  const session = activeLock(account);
+  if (!session) return failure(404, 'No active lock session');
   session.duration = duration;
   session.endDate = instant(Date.parse(session.startDate) + duration * 1000);
   const { id, endDate, lockState, isActive } = session;
