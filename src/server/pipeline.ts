@@ -348,8 +348,13 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
       takesBatches: hooks.runBatch !== undefined,
     }),
     rest: createRestHandler({
-      ...{ createContext: contextOf, recheck, live },
-      formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
+      createContext: contextOf,
+      recheck,
+      follow: hooks.createFollower?.({
+        live,
+        recheck,
+        formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
+      }),
       docsPath: config.INTROSPECTION === 'on' ? '../docs' : undefined,
     }),
   };
