@@ -170,7 +170,7 @@ export interface Hooks extends OperationHooks {
   readyLine?(): string;
   readonly metrics?: readonly Metric[];
   /** Entries of the text that a start prints. */
-  readonly lines?: readonly Line[];
+  readonly lines?: readonly BannerEntry[];
   /** The gateway closes. What was opened later is closed before. */
   close?(): Promise<void>;
 }
@@ -271,7 +271,7 @@ export interface Metric {
 /** A number, or one for each value of the label. */
 export type MetricValues = number | Iterable<readonly [label: string, value: number]>;
 
-export type Line = readonly [name: string, text: string];
+export type BannerEntry = readonly [name: string, text: string];
 
 /** A server of the database that is connected, for checks. */
 export interface ExaminedServer {

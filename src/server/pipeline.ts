@@ -329,7 +329,9 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
   const contextOf = contextsBy(turns.forRequest);
   const live = createLiveReads({
     ...options,
-    ...{ watchViewer, isValid, cache: responseCache },
+    watchViewer,
+    isValid,
+    cache: responseCache,
     createContext: contextsBy(turns.forLiveQuery, unguarded),
   });
   return {
