@@ -15,11 +15,11 @@ import type {
   SchemaObject,
 } from 'openapi3-ts/oas31';
 import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../src/errors.ts';
+import { longestWait } from '../src/http/connections.ts';
 import { restError } from '../src/http/errorResponse.ts';
 import { restPath } from '../src/http/exchange.ts';
 import { isRecord } from '../src/http/json.ts';
 import { ambiguities } from '../src/http/request.ts';
-import { longestWait } from '../src/rest/followed.ts';
 import {
   describeSelection,
   descriptionOf,

@@ -28,9 +28,10 @@ import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, ExchangeListener, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
-import type { Batch, Task } from './http/task.ts';
+import type { Batch, Computed, Task } from './http/task.ts';
 import type { AccountsElsewhere, Starter } from './pages/accounts.ts';
-import type { OperationHooks } from './schema/context.ts';
+import type { Context, OperationHooks } from './schema/context.ts';
+import type { LiveReads } from './schema/liveReads.ts';
 
 /**
  * What an extension brings. Its module is always loaded, and so has to be light: heavy packages are loaded by the functions, when the
@@ -136,6 +137,8 @@ export interface Hooks extends OperationHooks {
   readonly tokens?: ForeignTokens;
   /** A request of the REST API has a viewer: it is handled here, in place of the core's handler. */
   handleRest?(exchange: Exchange, viewer: Viewer, recheck: Recheck): Promise<HttpResponse>;
+  /** Makes what responds to clients that want to follow a read of the REST API; undefined for any other request. */
+  createFollower?(pipeline: FollowParts): (read: FollowedRead) => Task['follow'];
   /** The body of a POST to GraphQL is a list. Without it, such a body is no request. */
   runBatch?(exchange: Exchange, batch: Batch, pipeline: BatchParts): Promise<HttpResponse>;
   /** How much longer, in milliseconds, a request may take. */
@@ -167,7 +170,7 @@ export interface Hooks extends OperationHooks {
   readyLine?(): string;
   readonly metrics?: readonly Metric[];
   /** Entries of the text that a start prints. */
-  readonly lines?: readonly Line[];
+  readonly lines?: readonly BannerEntry[];
   /** The gateway closes. What was opened later is closed before. */
   close?(): Promise<void>;
 }
@@ -202,6 +205,24 @@ export interface PipelineParts {
   readonly recheck: Recheck;
   /** Runs a request of the REST or GraphQL API inside another one, as if the client had sent it. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
+}
+
+/** A read of the REST API that may be followed. */
+export interface FollowedRead {
+  readonly exchange: Exchange;
+  readonly viewer: Viewer;
+  /** Names the route in the log and the metrics. */
+  readonly label: string;
+  /** The key of the response in the cache, which requests of the route use as well. */
+  readonly key: string;
+  read(context: Context): Promise<Computed>;
+}
+
+export interface FollowParts {
+  readonly live: LiveReads;
+  readonly recheck: Recheck;
+  /** The form of a response that the client gets, with its entity tag. */
+  formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse>;
 }
 
 export interface BatchParts {
@@ -250,7 +271,7 @@ export interface Metric {
 /** A number, or one for each value of the label. */
 export type MetricValues = number | Iterable<readonly [label: string, value: number]>;
 
-export type Line = readonly [name: string, text: string];
+export type BannerEntry = readonly [name: string, text: string];
 
 /** A server of the database that is connected, for checks. */
 export interface ExaminedServer {

@@ -10,6 +10,7 @@ import { demo } from './demo/extension.ts';
 import { doctor } from './doctor/extension.ts';
 import { dump } from './dump/extension.ts';
 import { federation } from './federation/extension.ts';
+import { followed } from './followed/extension.ts';
 import { logFeed } from './logFeed/extension.ts';
 import { mcp } from './mcp/extension.ts';
 import { metrics } from './metrics/extension.ts';
@@ -29,6 +30,7 @@ export const extensions: readonly Extension[] = [
   yogaPlugins,
   persistedOperations,
   batching,
+  followed,
   logFeed,
   standbys,
   upstream,

@@ -138,7 +138,10 @@ function createTasks(options: GraphqlOptions) {
   const persisted = createPersistedOperations({ config, file: options.persisted });
   const yoga = startYoga({
     ...options,
-    ...{ documents, persisted, others, schema: documents.schema },
+    documents,
+    persisted,
+    others,
+    schema: documents.schema,
   });
   const run = createRun(yoga, others, options.createContext);
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());

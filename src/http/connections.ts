@@ -37,6 +37,9 @@ export const timeouts: Timeouts = {
   closing: 5_000,
 };
 
+/** How long, in seconds, a request may wait for a change: less than `silence`, and than the minute after which many proxies give up. */
+export const longestWait = 50;
+
 /** How long, in milliseconds, a client may take to read its last response before the connection is cut. */
 const lastWords = 1_000;
 

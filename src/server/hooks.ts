@@ -94,6 +94,7 @@ export function joinHooks(all: readonly Hooks[]) {
     upgrades: first('upgrades'),
     handleRest: first('handleRest'),
     runBatch: first('runBatch'),
+    createFollower: first('createFollower'),
     elsewhere: first('elsewhere'),
     compile: first('compile'),
     longest: Math.max(0, ...all.map(({ longest = 0 }) => longest)),

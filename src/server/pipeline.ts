@@ -329,7 +329,9 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
   const contextOf = contextsBy(turns.forRequest);
   const live = createLiveReads({
     ...options,
-    ...{ watchViewer, isValid, cache: responseCache },
+    watchViewer,
+    isValid,
+    cache: responseCache,
     createContext: contextsBy(turns.forLiveQuery, unguarded),
   });
   return {
@@ -348,8 +350,13 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
       takesBatches: hooks.runBatch !== undefined,
     }),
     rest: createRestHandler({
-      ...{ createContext: contextOf, recheck, live },
-      formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
+      createContext: contextOf,
+      recheck,
+      follow: hooks.createFollower?.({
+        live,
+        recheck,
+        formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
+      }),
       docsPath: config.INTROSPECTION === 'on' ? '../docs' : undefined,
     }),
   };

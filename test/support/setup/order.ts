@@ -31,7 +31,7 @@ const slowest = [
   'release',
   'ops/cluster',
   'server/availability',
-  'rest/followed',
+  'extensions/followed/followed',
   'http/hostile',
   'graphql/apiTokens',
   'database/feed/notify',
