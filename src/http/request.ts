@@ -126,18 +126,23 @@ export const acceptsIdentityOnly = { 'Accept-Encoding': 'identity', Connection: 
 export function readBody(request: IncomingMessage, limit: number): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length']) > limit) return Promise.resolve(undefined);
   return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
+    let body: Buffer = Buffer.alloc(0);
     let size = 0;
     request.on('data', (chunk: Buffer) => {
+      const before = size;
       size += chunk.length;
-      if (size <= limit) {
-        chunks.push(chunk);
-      } else {
+      if (size > limit) {
         request.pause();
         resolve(undefined);
+      } else if (before === 0) {
+        body = chunk;
+      } else {
+        // Pieces are not kept: one of a single byte takes some hundred bytes of memory.
+        if (size > body.length) body = Buffer.concat([body], 2 * size);
+        chunk.copy(body, before);
       }
     });
-    request.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    request.on('end', () => resolve(body.subarray(0, size)));
     // The client has left, and needs no response.
     request.on('error', () => {});
   });
