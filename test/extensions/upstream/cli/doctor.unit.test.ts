@@ -1,9 +1,8 @@
 /** The check of the upstream. */
 
-import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
 import { checkUpstream } from '../../../../src/extensions/upstream/cli/doctor.ts';
-import { listen, shut } from '../../../support/listen.ts';
+import { openScripted, reply } from '../support/scripted.ts';
 
 it('finds a problem with an upstream out of reach, and does not show the token', async () => {
   const found = await checkUpstream('http://127.0.0.1:1/api/v1', 'secret');
@@ -20,18 +19,16 @@ it.each([
 ])(
   'sends the upstream one request with the token %j, and judges a response with %i and the body %j',
   async (UPSTREAM_TOKEN, status, body, state, says) => {
-    const received: string[] = [];
-    const server = createServer(({ method, url, headers }, response) => {
-      received.push(`${method} ${url} ${headers.authorization}`);
-      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
-    });
-    onTestFinished(() => shut(server));
-    const found = await checkUpstream(`${await listen(server)}/api/v1`, UPSTREAM_TOKEN || undefined);
+    const upstream = await openScripted();
+    onTestFinished(upstream.close);
+    upstream.respond = (_request, response) => reply(response, status, body);
+    const found = await checkUpstream(upstream.base, UPSTREAM_TOKEN || undefined);
     const isProblem = typeof found === 'object';
     expect([isProblem ? 'problem' : 'ok', isProblem ? found.says : found]).toEqual([
       state,
       expect.stringMatching(says),
     ]);
-    expect(received).toEqual([`GET /api/v1/users/me Bearer ${UPSTREAM_TOKEN || 'doctor'}`]);
+    const authorization = `Bearer ${UPSTREAM_TOKEN || 'doctor'}`;
+    expect(upstream.requests).toMatchObject([{ target: '/api/v1/users/me', headers: { authorization } }]);
   },
 );

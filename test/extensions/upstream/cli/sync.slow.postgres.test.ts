@@ -1,48 +1,50 @@
 /** `dovetail sync`: its output, and its exit codes. */
 
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest';
-import { openDemoGateway, openTestDatabase } from '../../../support/gateway.ts';
+import { openTestDatabase } from '../../../support/gateway.ts';
 import { endProcesses, startCli } from '../../../support/processes.ts';
 import { runHere } from '../../../support/runHere.ts';
-import { behave, openProxy, pathOf, reply } from '../support/upstream.ts';
+import { faults } from '../support/standIn/faults.ts';
+import { failure } from '../support/standIn/reads.ts';
+import { createStandIn } from '../support/standIn/standIn.ts';
 
-const source = await openDemoGateway();
-const proxy = await openProxy(source);
+const service = await createStandIn({
+  rate: 100_000,
+  accounts: [{ id: 1, username: 'alice', tokens: ['alice'] }],
+});
 /** The database of the mirror, which is open while the command runs, and empty before each test. */
 const mirror = await openTestDatabase();
 beforeEach(async () => {
   // All other rows belong to users.
   await mirror.pool.query('TRUNCATE "User" CASCADE');
-  proxy.misbehave = behave;
-  proxy.requests.length = 0;
+  service.behave();
 });
 afterEach(endProcesses);
 afterAll(async () => {
-  await proxy.close();
-  await source.close();
+  await service.stop();
   await mirror.close();
 });
 
 const ofMirror = () => ({ DATABASE_URL: String(mirror.pool.options.connectionString) });
-const settings = () => ({ ...ofMirror(), UPSTREAM_TOKEN: source.token });
-const sync = (...args: string[]) => runHere(['sync', '--from', proxy.base, ...args], settings());
+const settings = () => ({ ...ofMirror(), UPSTREAM_TOKEN: 'alice' });
+const sync = (...args: string[]) => runHere(['sync', '--from', service.base, ...args], settings());
 
 it('mirrors the account of --from or else of UPSTREAM_URL, fetches only changes the next time, and nothing beside another run', async () => {
-  const first = await runHere(['sync', '--from', proxy.base], {
+  const first = await runHere(['sync', '--from', service.base], {
     ...settings(),
     UPSTREAM_URL: 'http://127.0.0.1:1/api/v1',
   });
   expect(first.stderr).toMatch(
-    /^(.* so far\n)*Done, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail-gateway token create --user demo --name mirror\n$/,
+    /^(.* so far\n)*Done, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail-gateway token create --user alice --name mirror\n$/,
   );
   expect(first.stdout).toMatch(/^ +fetched +created .*\nuser +1 +1 /);
   expect(first.code).toBe(0);
 
-  const upstream = { ...settings(), UPSTREAM_URL: proxy.base };
+  const upstream = { ...settings(), UPSTREAM_URL: service.base };
   const second = await runHere(['sync', '--json'], upstream);
   expect(second.stderr).toMatch(/^(.* so far\n)*Nothing has changed, with \d+ requests\.\n/);
   expect(JSON.parse(second.stdout)).toEqual({
-    username: 'demo',
+    username: 'alice',
     requests: Number(/with (\d+) requests/.exec(second.stderr)?.[1]),
     notes: [],
     records: expect.objectContaining({
@@ -62,15 +64,14 @@ it('mirrors the account of --from or else of UPSTREAM_URL, fetches only changes 
 
 it('fetches every session again with --full, and has a note about what is missing', async () => {
   await sync();
-  proxy.misbehave = (request, response) =>
-    pathOf(request) === '/ossm' && reply(response, 404, { ok: false, error: 'Not found' });
-  proxy.requests.length = 0;
+  service.misbehave({ instead: () => failure(404, 'Not found') }, { path: /^\/ossm$/ });
+  service.forgetRequests();
   const { stderr, stdout } = await sync('--json', '--full');
   const { notes } = JSON.parse(stdout);
   expect(notes).toHaveLength(1);
   // The notes of the JSON are printed on standard error as well.
   expect(stderr.split('\n')).toContain(notes[0]);
-  expect(proxy.requests.filter((request) => /\/dtt\/sessions\/\d+$/.test(request))).toHaveLength(60);
+  expect(service.requests.filter(({ path }) => /\/dtt\/sessions\/\d+$/.test(path))).toHaveLength(12);
 });
 
 it.each([
@@ -81,21 +82,18 @@ it.each([
   ],
   ['no token', '', /^UPSTREAM_TOKEN is not set: it takes the API token for http:.*\n$/],
 ])('exits with 1 and one line for %s', async (_, UPSTREAM_TOKEN, line) => {
-  const given = { ...ofMirror(), UPSTREAM_URL: proxy.base, UPSTREAM_TOKEN };
+  const given = { ...ofMirror(), UPSTREAM_URL: service.base, UPSTREAM_TOKEN };
   const stderr = expect.stringMatching(line);
   expect(await runHere(['sync'], given)).toEqual({ code: 1, stdout: '', stderr });
 });
 
 it('exits with 130 when it is interrupted', async () => {
-  const requested = new Promise<void>((settle) => {
-    proxy.misbehave = (request) => {
-      if (pathOf(request) !== '/dtt') return false;
-      settle();
-      return true;
-    };
-  });
-  const { child, exit } = startCli(['sync', '--from', proxy.base], settings());
-  await requested;
+  service.misbehave(faults.hang, { path: /^\/dtt$/ });
+  service.forgetRequests();
+  const { child, exit } = startCli(['sync', '--from', service.base], settings());
+  await expect
+    .poll(() => service.requests.map(({ path }) => path))
+    .toContainEqual(expect.stringMatching(/^\/dtt\?/));
   child.kill('SIGINT');
   expect(await exit).toEqual({
     code: 130,
@@ -107,10 +105,12 @@ it('exits with 130 when it is interrupted', async () => {
 });
 
 it('prints a line about each request that is repeated', async () => {
-  proxy.misbehave = (_, response) => {
-    proxy.misbehave = behave;
-    return reply(response, 503, {});
-  };
+  service.misbehave({
+    instead() {
+      service.behave();
+      return failure(503, 'Service unavailable');
+    },
+  });
   const { code, stderr } = await sync();
   expect(stderr).toContain('GET /users/me: it responded with 503; trying again (2 of 9)\n');
   expect(code).toBe(0);

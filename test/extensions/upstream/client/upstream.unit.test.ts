@@ -17,16 +17,17 @@ import {
   UpstreamRejection,
 } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { readPages } from '../../../../src/extensions/upstream/mirror/list.ts';
-import { type FaultyProxy, openProxy, reply, shortTiming } from '../support/upstream.ts';
+import { openScripted, reply, type Scripted } from '../support/scripted.ts';
 
 const token = 'secret-token';
 const good = { ok: true, data: 'good' };
+const shortTiming: Timing = { timeout: 2_000, retries: 4, delay: 1, maxDelay: 10, longestPause: 2_000 };
 
-let server: FaultyProxy;
+let server: Scripted;
 let upstream: Upstream;
 
 beforeEach(async () => {
-  server = await openProxy();
+  server = await openScripted();
   upstream = clientWith({});
 });
 afterEach(() => server?.close());
@@ -36,7 +37,7 @@ const clientWith = (timing: Partial<Timing>, more: Partial<UpstreamOptions> = {}
 
 /** Responds to each request with the next of these, and with the last one from then on. */
 function respondWith(...responses: { status: number; body?: unknown; headers?: Record<string, string> }[]) {
-  server.misbehave = (_request, response) => {
+  server.respond = (_request, response) => {
     const scripted = responses.length > 1 ? responses.shift() : responses[0];
     return reply(response, scripted?.status ?? 200, scripted?.body ?? good, scripted?.headers);
   };
@@ -45,13 +46,15 @@ function respondWith(...responses: { status: number; body?: unknown; headers?: R
 describe('the client of an upstream', () => {
   it('sends the token, asks for JSON, sends a body as JSON, and returns the data of the envelope', async () => {
     const sent: unknown[] = [];
-    server.misbehave = ({ method, headers }, response) => {
+    server.respond = ({ method, headers }, response) => {
       sent.push([method, headers.accept, headers['content-type'], headers['content-length']]);
       return reply(response, 200, good);
     };
     expect(await upstream.get('/dtt')).toBe('good');
     expect(await upstream.post('/dtt/templates/1', { isActive: true })).toBe('good');
-    expect(server.authorizations).toEqual(Array(2).fill(`Bearer ${token}`));
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(
+      Array(2).fill(`Bearer ${token}`),
+    );
     expect(sent).toEqual([
       ['GET', 'application/json', undefined, undefined],
       ['POST', 'application/json', 'application/json', '17'],
@@ -67,13 +70,13 @@ describe('the client of an upstream', () => {
     const stop = new AbortController();
     const clientIn = (more: Partial<UpstreamOptions>) =>
       clientWith({ delay: 60_000, maxDelay: 60_000 }, { inTurn, ...more });
-    server.misbehave = ({ url }, response) => reply(response, url?.endsWith('/broken') ? 500 : 200, good);
+    server.respond = ({ url }, response) => reply(response, url?.endsWith('/broken') ? 500 : 200, good);
     const waiting = [
       clientIn({ budget: paused }).get('/dtt', stop.signal),
       clientIn({ budget: spent, priority: 'details' }).get('/dtt', stop.signal),
       clientIn({}).get('/broken', stop.signal),
     ].map((each) => each.catch(() => 'stopped'));
-    await expect.poll(() => server.requests).toEqual(['GET /broken']);
+    await expect.poll(() => server.requests).toMatchObject([{ target: '/api/v1/broken' }]);
     expect(await clientIn({}).get('/dtt')).toBe('good');
     stop.abort();
     expect(await Promise.all(waiting)).toEqual(['stopped', 'stopped', 'stopped']);
@@ -146,7 +149,7 @@ describe('the client of an upstream', () => {
   );
 
   it.each(['127.0.0.1', 'localhost'])('gives up if the connection is refused, at %s', async (host) => {
-    await server.close();
+    server.close();
     const base = server.base.replace('127.0.0.1', host);
     const posting = clientWith({}, { base }).post('/dtt', {});
     const error = await posting.catch((caught: unknown) => caught);
@@ -161,12 +164,12 @@ describe('the client of an upstream', () => {
   });
 
   it('gives up if the upstream hangs before its response or in the middle of it', async () => {
-    const misbehaviours: FaultyProxy['misbehave'][] = [
-      () => true,
+    const misbehaviours: Scripted['respond'][] = [
+      () => {},
       (_request, response) => response.writeHead(200).write('{"ok"'),
     ];
-    for (const misbehave of misbehaviours) {
-      server.misbehave = misbehave;
+    for (const respond of misbehaviours) {
+      server.respond = respond;
       const message = 'no response within 0.05 s. Gave up after 2 attempts.';
       const error = expect.objectContaining({ message: `POST /dtt: ${message}`, mayHaveActed: true });
       await expect(clientWith({ timeout: 50, retries: 1 }).post('/dtt', {})).rejects.toEqual(error);
@@ -201,14 +204,13 @@ describe('the client of an upstream', () => {
 
   it('stops reading a response that is too large', async () => {
     let sent = 0;
-    server.misbehave = (_request, response) => {
+    server.respond = (_request, response) => {
       response.writeHead(200);
       const flood = () => {
         while (!response.destroyed && response.write('x'.repeat(65_536))) sent += 65_536;
       };
       response.on('drain', flood);
       flood();
-      return true;
     };
     await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: the response is larger than 4 MiB');
     expect(sent).toBeLessThan(32 * 1024 * 1024);
@@ -226,9 +228,8 @@ describe('the client of an upstream', () => {
     const unhurried = clientWith({ timeout: 60_000 });
     const end = new AbortController();
     const closed = new Promise<void>((settle) => {
-      server.misbehave = (_request, response) => {
+      server.respond = (_request, response) => {
         response.on('close', settle);
-        return true;
       };
     });
     const responses = [unhurried.get('/dtt', end.signal), unhurried.post('/dtt', {}, end.signal)];
@@ -275,14 +276,13 @@ describe('the pages of a list', () => {
       paginationOf = (limit: number, offset: number): unknown => ({ limit, offset }),
     } = {},
   ) {
-    server.misbehave = (request, response) => {
+    server.respond = (request, response) => {
       const query = new URL(request.url ?? '', server.base).searchParams;
       const offset = Number(query.get('offset'));
       const limit = Math.min(most, Number(query.get('limit')));
       const data = ids.slice(offset, offset + limit).map((id) => ({ id }));
       reply(response, 200, { ok: true, data: { data, pagination: paginationOf(limit, offset) } });
       change(server.requests.length);
-      return true;
     };
   }
 
@@ -306,7 +306,7 @@ describe('the pages of a list', () => {
         serve(upTo(count), { paginationOf: () => pagination });
         expect(await readIds()).toEqual(upTo(count));
       }
-      server.misbehave = (request, response) => {
+      server.respond = (request, response) => {
         const offset = Number(new URL(request.url ?? '', server.base).searchParams.get('offset'));
         const data = upTo(count).slice(offset, offset + 100);
         return reply(response, 200, { ok: true, data: data.map((id) => ({ id })) });

@@ -4,6 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../../../src/auth/tokens.ts';
 import type { TestGateway } from '../../../support/gateway.ts';
 import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
+import { cut } from '../support/standIn/faults.ts';
+import { failure, success } from '../support/standIn/reads.ts';
 
 const alice = 'token-of-alice';
 const second = 'second-of-alice';
@@ -82,6 +84,42 @@ describe('an activation', () => {
       { extensions: { code: 'UNAUTHENTICATED' } },
     ]);
     expect(sent).toHaveLength(1);
+  });
+
+  it('says whether the schedule type changed, and null if a response that may have said so was lost or unusable', async () => {
+    const { gateway, service } = await open({ settings });
+    await arrive(gateway, alice);
+    const account = service.account(1);
+    const query = 'mutation { activateTemplate(template: { databaseId: 2 }) { scheduleTypeChanged } }';
+    const shown = async () =>
+      (await ask(gateway, alice, query)).body.data.activateTemplate.scheduleTypeChanged;
+    for (const [isLost, from, expected] of [
+      [true, 'auto', null],
+      [true, 'single', null],
+      [false, 'auto', true],
+      [false, 'single', false],
+    ] as const) {
+      account.scheduleType = from;
+      let losses = isLost ? 1 : 0;
+      service.behave();
+      service.misbehave({ after: (reply, { method }) => (method === 'POST' && losses-- > 0 ? cut : reply) });
+      expect(await shown(), `${isLost} ${from}`).toBe(expected);
+    }
+    // A successful response may have other data than expected.
+    service.misbehave({ after: (reply, { method }) => (method === 'POST' ? success(7) : reply) });
+    expect(await shown()).toBeNull();
+  });
+
+  it('is not sent again after a while that the upstream asks for, as a run is', async () => {
+    const { gateway, service } = await open({ settings });
+    await arrive(gateway, alice);
+    const busy = { ...failure(429, 'busy'), headers: { 'Retry-After': '2' } };
+    service.misbehave({ after: (reply, { method }) => (method === 'POST' ? busy : reply) });
+    const [id = 0] = service.account(1).ownTemplates;
+    expect((await activate(gateway, id)).errors).toMatchObject([
+      { extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 2 } },
+    ]);
+    expect(service.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
 
   it('with a token that was moved to another account adds nothing of that account', async () => {
@@ -173,7 +211,7 @@ describe('an activation', () => {
     // This reads the details, which the activation need not fetch then.
     const { body } = await ask(gateway, alice, '{ dttTemplates { nodes { segments { type } } } }');
     expect(body.errors).toBeUndefined();
-    service.misbehave({ instead: () => ({ status: 429, body: { ok: false, error: 'busy' } }) });
+    service.misbehave({ instead: () => failure(429, 'busy') });
     expect((await activate(gateway, id)).errors).toHaveLength(1);
     expect(await library(fronted)).toEqual(before);
     await service.stop();

@@ -1,66 +1,91 @@
 /** A mirror that has read only the lists fetches the details of records when a request selects them. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createToken } from '../../../../src/auth/tokens.ts';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { identifyByAnyRoute } from '../../../../src/extensions/upstream/mirror/account.ts';
+import { identify } from '../../../../src/extensions/upstream/mirror/account.ts';
 import type { FailedDetails } from '../../../../src/extensions/upstream/mirror/details.ts';
-import { syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import { graphqlOnce, graphqlOnEveryPath, rest, type TestGateway } from '../../../support/gateway.ts';
-import { stillMirror } from '../support/mirrorService.ts';
-import { behave, openScene, pathOf, reply, sessionCount, shortTiming } from '../support/upstream.ts';
+import { type SyncOptions, sync, syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { graphqlOnce, graphqlOnEveryPath, openTestGateway, rest } from '../../../support/gateway.ts';
+import { databaseWith } from '../../../support/setUp.ts';
+import { extensionsWith, stillMirror } from '../support/mirrorService.ts';
+import { cut } from '../support/standIn/faults.ts';
+import { failure } from '../support/standIn/reads.ts';
+import { createStandIn } from '../support/standIn/standIn.ts';
 
-let mirror: { gateway: TestGateway; token: string };
+const sessionCount = 24;
+const size = { sessions: sessionCount, templates: 5 };
+const service = await createStandIn({
+  rate: 100_000,
+  accounts: [{ id: 1, username: 'alice', tokens: ['alice'], size }],
+});
+const { sessions } = service.account(1);
+const { templates } = service.world;
+const { database } = await databaseWith();
+const { client, pool } = database;
+const upstream = createUpstream({
+  base: service.base,
+  token: 'alice',
+  timing: { timeout: 5_000, retries: 0 },
+});
+const gateway = await openTestGateway(
+  { ...database, close: async () => {} },
+  { extensions: extensionsWith(() => stillMirror(pool, upstream)) },
+);
+afterAll(async () => {
+  await gateway.close();
+  await service.stop();
+});
 
-const scene = await openScene();
-afterAll(() => scene.close());
-
-/** Opens a mirror that has only the lists. */
-async function renew(): Promise<void> {
-  await scene.renew();
-  await scene.syncOnce({ listsOnly: true });
-  const { target } = scene;
-  const upstream = createUpstream({
-    base: scene.proxy.base,
-    token: scene.sourceToken,
-    timing: { ...shortTiming, timeout: 5_000, retries: 0 },
-  });
-  mirror = await scene.openMirror(stillMirror(target.pool, upstream));
-  scene.proxy.requests.length = 0;
+async function run(options: Partial<SyncOptions> = {}) {
+  const report = await sync({ pool, upstream, ...options });
+  if (!report) throw new Error('another run is under way');
+  return report;
 }
 
 /** One step of a run, as a gateway for many accounts runs it. */
 async function pullOnly(step: 'lists' | 'details', failed?: FailedDetails) {
-  const { upstream, target } = scene;
-  const options = { pool: target.pool, upstream };
-  if (step === 'lists') return scene.sync({ listsOnly: true });
-  const account = await identifyByAnyRoute(upstream);
-  return syncDetails({ ...options, account, ...(failed && { failed }) });
+  if (step === 'lists') return run({ listsOnly: true });
+  return syncDetails({ pool, upstream, account: await identify(upstream), ...(failed && { failed }) });
 }
 
-const askSource = (query: string) => graphqlOnce(scene.source, scene.sourceToken, query);
-const ask = (query: string) => graphqlOnce(mirror.gateway, mirror.token, query);
+let token: string;
+const ask = (query: string) => graphqlOnce(gateway, token, query);
 /** The requests for records by their ids. */
-const fetched = () => scene.proxy.requests.filter((request) => /\/\d+$/.test(request));
+const fetched = () => service.requests.map(({ path }) => path).filter((path) => /\/\d+$/.test(path));
 const pending = () =>
   Promise.all([
-    scene.target.client.dttTemplate.count({ where: { detailsPending: true } }),
-    scene.target.client.dttSession.count({ where: { detailsPending: true } }),
+    client.dttTemplate.count({ where: { detailsPending: true } }),
+    client.dttSession.count({ where: { detailsPending: true } }),
   ]);
+
+beforeAll(async () => {
+  await run();
+  ({ token } = await createToken(pool, 'alice', 'test'));
+});
+
+/** The ids of the sessions of a device, newest first, and those of a session with a template. */
+const ofDevice = [...sessions.values()].filter(({ trainer_id }) => trainer_id === 1).map(({ id }) => id);
+const fourth = ofDevice.at(-4);
+const [using] = [...sessions.values()].filter(({ settings_id }) => settings_id !== null);
 
 /** Queries that select details, with the records that have these. */
 const detailed: [query: string, records: readonly string[]][] = [
   ['{ dttSession(databaseId: 7) { segments { repsMeasured } } }', ['/dtt/sessions/7']],
-  ['{ latestDttSession { segments { type createdAt } } }', ['/dtt/sessions/1']],
+  ['{ latestDttSession { segments { type createdAt } } }', ['/dtt/sessions/24']],
   [
     '{ dttSessions(first: 2) { edges { cursor node { ...F } } } } fragment F on DttSession { segments { ... on TrainerSegment { strokeLength } } }',
-    ['/dtt/sessions/1', '/dtt/sessions/2'],
+    ['/dtt/sessions/23', '/dtt/sessions/24'],
   ],
   ['{ dttTemplate(databaseId: 1) { segments { databaseId } } }', ['/dtt/templates/1']],
   [
     '{ dttDevice(databaseId: 1) { sessions(first: 1, offset: 3) { nodes { databaseId segments { targetDepth } } } } }',
-    ['/dtt/sessions/4'],
+    [`/dtt/sessions/${fourth}`],
   ],
-  ['{ dttSession(databaseId: 1) { template { segments { __typename } } } }', ['/dtt/templates/1']],
+  [
+    `{ dttSession(databaseId: ${using?.id}) { template { segments { __typename } } } }`,
+    [`/dtt/templates/${using?.settings_id}`],
+  ],
   [
     `{ node(id: "${globalId('DttSession', 9)}") { ... on DttSession { segments { speedTarget } } } }`,
     ['/dtt/sessions/9'],
@@ -71,7 +96,7 @@ const detailed: [query: string, records: readonly string[]][] = [
   ],
   [
     `{ node(id: "${globalId('DttTemplateSegment', 2)}") { ... on DttTemplateSegment { type template { name } } } }`,
-    ['/dtt/templates/1', '/dtt/templates/2', '/dtt/templates/4', '/dtt/templates/5', '/dtt/templates/6'],
+    ['/dtt/templates/1', '/dtt/templates/2', '/dtt/templates/3', '/dtt/templates/4', '/dtt/templates/5'],
   ],
   [
     `{ node(id: "${globalId('TrainerSegment', 1)}") { ... on TrainerSegment { rawType session { segments { distanceTravelledMetres } } } } }`,
@@ -96,57 +121,67 @@ const listed = [
 ];
 
 describe('a read of a mirror that has only the lists', () => {
-  beforeAll(renew);
+  const setPending = (isPending: boolean) =>
+    pool.query(`UPDATE "DttSession" SET "detailsPending" = ${isPending};
+      UPDATE "DttTemplate" SET "detailsPending" = ${isPending}`);
+  /** Gives the data of a query from a mirror that has all details, and lets them be pending from then on. */
+  async function dataOf(query: string) {
+    await setPending(false);
+    const { data, errors } = await ask(query);
+    expect(errors).toBeUndefined();
+    await setPending(true);
+    return data;
+  }
   beforeEach(async () => {
-    await scene.target.pool.query(`UPDATE "DttSession" SET "detailsPending" = true;
-      UPDATE "DttTemplate" SET "detailsPending" = true`);
-    scene.proxy.misbehave = behave;
-    scene.proxy.requests.length = 0;
+    service.behave();
+    await run({ full: true });
+    await setPending(true);
+    service.forgetRequests();
   });
 
   it.each(detailed)('fetches the details that it selects, once: %s', async (query, records) => {
+    const whole = await dataOf(query);
+    // The mirror has them no more.
+    await pool.query(`UPDATE "TrainerSegment" SET "repsMeasured" = NULL, "speedTarget" = NULL, "strokeLength" = NULL;
+      DELETE FROM "DttTemplateSegment" WHERE "templateId" <> 1`);
     const { data, errors } = await ask(query);
-    expect(errors).toBeUndefined();
-    expect(data).toEqual((await askSource(query)).data);
-    expect(fetched().sort()).toEqual(records.map((path) => `GET ${path}`));
-    await graphqlOnEveryPath(mirror.gateway, mirror.token, query);
+    expect([data, errors]).toEqual([whole, undefined]);
+    expect(fetched().sort()).toEqual(records);
+    await graphqlOnEveryPath(gateway, token, query);
     expect(fetched()).toHaveLength(records.length);
   });
 
   it.each(listed)('sends no request upstream for what the lists have: %s', async (query) => {
+    const whole = await dataOf(query);
     const { data, errors } = await ask(query);
-    expect(errors).toBeUndefined();
-    expect(data).toEqual((await askSource(query)).data);
+    expect([data, errors]).toEqual([whole, undefined]);
     // A GET request takes another path through the code.
-    const byGet = await fetch(`${mirror.gateway.url}/graphql?${new URLSearchParams({ query })}`, {
-      headers: { Authorization: `Bearer ${mirror.token}` },
+    const byGet = await fetch(`${gateway.url}/graphql?${new URLSearchParams({ query })}`, {
+      headers: { Authorization: `Bearer ${token}` },
     });
     expect(await byGet.json()).toEqual({ data });
     expect(fetched()).toEqual([]);
   });
 
   it('sends no request upstream for a list of the REST API, and fetches the details of a record by its id', async () => {
-    const expectSame = async (path: string) => {
-      const { body } = await rest(mirror.gateway, mirror.token, path);
-      expect(body).toEqual((await rest(scene.source, scene.sourceToken, path)).body);
-    };
-    for (const path of ['/dtt/sessions', '/dtt/sessions/latest', '/dtt/templates']) await expectSame(path);
+    const read = async (path: string) => expect((await rest(gateway, token, path)).status).toBe(200);
+    for (const path of ['/dtt/sessions', '/dtt/sessions/latest', '/dtt/templates']) await read(path);
     expect(fetched()).toEqual([]);
-    for (const id of ['sessions/5', 'settings/2', 'templates/active']) await expectSame(`/dtt/${id}`);
-    expect(fetched()).toEqual(['GET /dtt/sessions/5', 'GET /dtt/templates/2', 'GET /dtt/templates/1']);
+    for (const id of ['sessions/5', 'settings/2', 'templates/active']) await read(`/dtt/${id}`);
+    expect(fetched()).toEqual(['/dtt/sessions/5', '/dtt/templates/2', '/dtt/templates/1']);
   });
 
   it('fails where details cannot be fetched, says when to retry, and returns what the lists have', async () => {
-    scene.proxy.misbehave = (request) => Boolean(request.socket.destroy());
+    service.misbehave({ instead: () => cut });
     const { data, errors } = await graphqlOnEveryPath(
-      mirror.gateway,
-      mirror.token,
+      gateway,
+      token,
       '{ viewer { username } dttSessions(first: 2) { nodes { segments { repsTarget } } } latestDttSession { segments { points } } }',
     );
     expect(data).toMatchObject({
-      viewer: { username: 'demo' },
+      viewer: { username: 'alice' },
       dttSessions: null,
-      latestDttSession: { segments: [{}, {}, {}, {}] },
+      latestDttSession: { segments: [{}, {}, {}] },
     });
     expect(errors).toMatchObject([
       {
@@ -155,56 +190,72 @@ describe('a read of a mirror that has only the lists', () => {
         extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 30 },
       },
     ]);
-    const { status, headers, body } = await rest(mirror.gateway, mirror.token, '/dtt/templates/1');
+    const { status, headers, body } = await rest(gateway, token, '/dtt/templates/1');
     expect({ status, body }).toEqual({
       status: 503,
       body: { ok: false, error: 'The details of 1 record are not here yet; try again in 30 s' },
     });
     expect(headers.get('Retry-After')).toBe('30');
-    scene.proxy.misbehave = behave;
-    expect((await rest(mirror.gateway, mirror.token, '/dtt/templates/1')).status).toBe(200);
+    service.behave();
+    expect((await rest(gateway, token, '/dtt/templates/1')).status).toBe(200);
   });
 
   it('fails for a record that is listed but not there by its id, until a run gives up its details, which are null then', async () => {
-    const isDenied = (path: string) => path === '/dtt/sessions/7';
-    scene.proxy.misbehave = (request, response) =>
-      isDenied(pathOf(request)) && reply(response, 404, { ok: false, error: 'DTT session not found' });
     const query = '{ dttSession(databaseId: 7) { name segments { rawType points repsTarget } } }';
+    const whole = (await dataOf(query)).dttSession;
+    await pool.query('TRUNCATE "TrainerSegment"; UPDATE "DttSession" SET "listedDigest" = gen_random_uuid()');
+    await pullOnly('lists');
+    service.misbehave(
+      { instead: () => failure(404, 'DTT session not found') },
+      { path: /^\/dtt\/sessions\/7$/ },
+    );
     expect((await ask(query)).errors).toMatchObject([{ extensions: { code: 'SERVICE_UNAVAILABLE' } }]);
     await pullOnly('details', new Map());
     expect((await ask(query)).errors).toMatchObject([{ extensions: { code: 'SERVICE_UNAVAILABLE' } }]);
     await pullOnly('details');
-    scene.proxy.requests.length = 0;
+    service.forgetRequests();
     const { data, errors } = await ask(query);
     expect(errors).toBeUndefined();
-    const source = (await askSource(query)).data.dttSession;
-    expect(data.dttSession).toEqual({
-      ...source,
-      segments: source.segments.map((segment: object) => ({ ...segment, repsTarget: null })),
-    });
-    await graphqlOnEveryPath(mirror.gateway, mirror.token, query);
+    const segments = whole.segments.map((segment: object) => ({ ...segment, repsTarget: null }));
+    expect(data.dttSession).toEqual({ ...whole, segments });
+    await graphqlOnEveryPath(gateway, token, query);
     await pullOnly('lists');
     await pullOnly('details');
-    expect(fetched().filter((request) => request.endsWith('/sessions/7'))).toEqual([]);
+    expect(fetched().filter((path) => path.endsWith('/sessions/7'))).toEqual([]);
   });
 });
 
 describe('the details of a mirror', () => {
-  beforeEach(renew);
+  const name = 'details of DTT sessions';
+  beforeEach(async () => {
+    service.behave();
+    await pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
+    await pullOnly('lists');
+    service.forgetRequests();
+  });
 
-  it('are read after the lists, those of the active template first, then those of the newest sessions', async () => {
+  it('are read after the lists, at most four at once, those of the active template first, then those of the newest sessions', async () => {
+    let underWay = 0;
+    let most = 0;
+    service.misbehave({
+      async after(reply) {
+        most = Math.max(most, ++underWay);
+        await new Promise((settle) => setTimeout(settle, 5));
+        underWay--;
+        return reply;
+      },
+    });
     expect(await pending()).toEqual([5, sessionCount]);
     const { countsByKind, notes } = await pullOnly('details');
-    expect(await pending()).toEqual([0, 0]);
-    expect(fetched()[0]).toBe('GET /dtt/templates/1');
-    const sessions = fetched()
+    expect([await pending(), most]).toEqual([[0, 0], 4]);
+    expect(fetched()[0]).toBe('/dtt/templates/1');
+    const ids = fetched()
       .slice(5)
-      .map((request) => Number(/\d+$/.exec(request)?.[0]));
+      .map((path) => Number(/\d+$/.exec(path)?.[0]));
     // Four are requested at a time, so their order may differ by as much.
-    for (const [place, id] of sessions.entries()) expect(Math.abs(id - 1 - place)).toBeLessThan(4);
-    expect(sessions).toHaveLength(sessionCount);
+    for (const [place, id] of ids.entries()) expect(Math.abs(sessionCount - id - place)).toBeLessThan(4);
+    expect(ids).toHaveLength(sessionCount);
     expect(notes).toEqual([]);
-    const name = 'details of DTT sessions';
     expect(countsByKind.get(name)).toMatchObject({
       fetched: sessionCount,
       updated: sessionCount,
@@ -214,13 +265,9 @@ describe('the details of a mirror', () => {
   });
 
   it('are read again by a full run, which counts what has changed', async () => {
-    const name = 'details of DTT sessions';
-    expect((await scene.sync({ full: true })).countsByKind.get(name)).toMatchObject({
-      updated: sessionCount,
-    });
-    const { client } = scene.source.database;
-    await client.trainerSegment.updateMany({ where: { sessionId: 3 }, data: { repsTarget: 78 } });
-    const { countsByKind } = await scene.sync({ full: true });
+    expect((await run({ full: true })).countsByKind.get(name)).toMatchObject({ updated: sessionCount });
+    for (const segment of sessions.get(3)?.TrainerSegment ?? []) segment.repsTarget = 78;
+    const { countsByKind } = await run({ full: true });
     expect(countsByKind.get('DTT sessions')).toMatchObject({ updated: 0, unchanged: sessionCount });
     expect(countsByKind.get(name)).toMatchObject({ updated: 1, unchanged: sessionCount - 1 });
   });
@@ -229,19 +276,11 @@ describe('the details of a mirror', () => {
     await pullOnly('details');
     await pullOnly('lists');
     expect(await pending()).toEqual([0, 0]);
-    const { client } = scene.source.database;
-    await client.dttTemplate.update({
-      where: { id: 2 },
-      data: { updatedAt: new Date(), segments: { updateMany: { where: {}, data: { duration: 5 } } } },
-    });
-    await client.trainerSegment.updateMany({
-      where: { sessionId: 3, order: 0 },
-      data: { points: 77, repsTarget: 78 },
-    });
+    const template = templates.get(2);
+    Object.assign(template ?? {}, { updatedAt: '2026-09-02T00:00:00.000Z' });
+    for (const segment of template?.Segment ?? []) segment.duration = 5;
+    Object.assign(sessions.get(3)?.TrainerSegment[0] ?? {}, { points: 77, repsTarget: 79 });
     await pullOnly('lists');
     expect(await pending()).toEqual([1, 1]);
-    const query =
-      '{ dttTemplate(databaseId: 2) { segments { databaseId durationSeconds } } dttSession(databaseId: 3) { segments { points repsTarget } } }';
-    expect((await ask(query)).data).toEqual((await askSource(query)).data);
   });
 });

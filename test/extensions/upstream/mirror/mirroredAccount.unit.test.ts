@@ -1,11 +1,14 @@
-/** How one account is refreshed, with mocks in place of its runs and a clock that the test sets. */
+/** How one account is refreshed, and what requests wait for, with mocks in place of its runs and a clock that the test sets. */
 
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createSignal } from '../../../../src/database/waiting.ts';
-import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
+import { type Budget, createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
 import { createTurns } from '../../../../src/extensions/upstream/client/turns.ts';
 import { UpstreamBusy } from '../../../../src/extensions/upstream/client/upstream.ts';
+import { freshnessOf, waitUntilFresh } from '../../../../src/extensions/upstream/mirror/freshness.ts';
 import {
   createMirroredAccount,
   type MirroredAccount,
@@ -16,6 +19,8 @@ import type {
   StoredFreshness,
 } from '../../../../src/extensions/upstream/mirror/storedFreshness.ts';
 import type { AccountRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { openExchange } from '../../../../src/http/exchange.ts';
+import { nobodyListens } from '../../../support/exchanges.ts';
 
 const interval = 60_000;
 const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined, scope: 'activate' } as const };
@@ -27,6 +32,7 @@ const storeWrite = vi.fn<FreshnessStore['storeWrite']>();
 const onFailure = vi.fn();
 const onTokenStatus = vi.fn();
 let account: MirroredAccount;
+let budget: Budget;
 
 /** The mark of the last write in the database, and the last number of one. */
 let mark: number | undefined;
@@ -54,6 +60,7 @@ beforeEach(() => {
   details.mockResolvedValue();
   readStored.mockImplementation(async () => stored(account.freshness.refreshedAt));
   mark = undefined;
+  budget = createBudget(0);
   storeWrite.mockImplementation(async () => {
     const previous = mark;
     mark = ++marks;
@@ -62,7 +69,7 @@ beforeEach(() => {
   account = createMirroredAccount({
     base: 'http://127.0.0.1:9/api/v1',
     timing: {},
-    budget: createBudget(0),
+    budget,
     inTurn: pLimit(1),
     onDemand: createTurns()(),
     runs: { lists, details, skipped: () => 0, progress: () => 0 },
@@ -272,4 +279,87 @@ describe('an account of the mirror', () => {
       expect(account.freshness.isOutdated).toBe(false);
     },
   );
+
+  it('is outdated by a write that the database does not take, until a run that began after it has read all lists', async () => {
+    await account.refresh();
+    const { promise, settle } = createSignal();
+    lists.mockImplementationOnce((...run) => promise.then(() => succeed(...run)));
+    const before = account.refresh(performance.now());
+    await vi.advanceTimersByTimeAsync(0);
+    storeWrite.mockRejectedValueOnce(new Error('the database is away'));
+    await write('locks');
+    settle();
+    expect([await before, account.freshness.isOutdated]).toEqual([true, true]);
+    await account.refresh();
+    expect([account.freshness.isOutdated, parts().at(-1)]).toEqual([false, 'all']);
+  });
+
+  it('is outdated by a write until the database was read after it, whatever was read before', async () => {
+    const [noted, found] = [createSignal(), createSignal()];
+    storeWrite.mockImplementationOnce(() => noted.promise.then(() => ({ mark: 6, previous: undefined })));
+    readStored.mockImplementationOnce(() => found.promise.then(() => stored(5)));
+    const reading = account.freshness.reload();
+    const noting = write('locks');
+    mark = 6;
+    noted.settle();
+    found.settle();
+    await reading;
+    expect(account.freshness.isOutdated).toBe(true);
+    await noting;
+    expect(account.freshness.isOutdated).toBe(true);
+    mark = undefined;
+    await account.freshness.reload();
+    expect(account.freshness.isOutdated).toBe(false);
+  });
+
+  it('has its freshness read once for all who ask, and again if it may have changed since or during a read', async () => {
+    const { ensureLoaded, markStale } = account.freshness;
+    await Promise.all([ensureLoaded(), ensureLoaded()]);
+    await ensureLoaded();
+    expect(readStored).toHaveBeenCalledTimes(1);
+    markStale();
+    const reading = ensureLoaded();
+    markStale();
+    await Promise.all([reading, ensureLoaded()]);
+    expect(readStored).toHaveBeenCalledTimes(3);
+  });
+});
+
+it.each([
+  [undefined, undefined],
+  ['no-store', undefined],
+  ['no-store, No-Cache', 0],
+  ['max-age=30', 30_000],
+  ['no-transform, max-age = "30" , x', 30_000],
+  ['max-age=x', undefined],
+  ['x-no-cache, max-stale=9', undefined],
+])('Cache-Control: %s limits the age in milliseconds to %s', (header, milliseconds) => {
+  expect(freshnessOf(header)).toBe(milliseconds);
+});
+
+describe('a request that wants what is new', () => {
+  const waits = { arrival: 50, freshness: 50, awakening: 50, forwarding: 50, announcement: 50 };
+  /** The outcome of a request: the status, if it is not served from the mirror, and the age. */
+  async function request() {
+    const headers = { 'cache-control': 'no-cache' };
+    const incoming = Object.assign(new IncomingMessage(new Socket()), { headers, url: '/' });
+    const exchange = openExchange(incoming, new ServerResponse(incoming), nobodyListens);
+    const response = waitUntilFresh(exchange, account, waits);
+    await vi.advanceTimersByTimeAsync(50);
+    return { status: (await response)?.status, age: exchange.headers.Age };
+  }
+
+  it('does not wait for a refresh that the budget does not allow, nor for one that takes too long', async () => {
+    await account.touch();
+    await vi.advanceTimersByTimeAsync(1_000);
+    budget.pauseFor(60_000);
+    expect(await request()).toEqual({ status: undefined, age: '1' });
+    expect(parts()).toEqual(['all']);
+    await vi.advanceTimersByTimeAsync(60_000);
+    const { promise, settle } = createSignal();
+    lists.mockImplementation((...run) => promise.then(() => succeed(...run)));
+    expect(await request()).toEqual({ status: undefined, age: '1' });
+    expect(parts()).toEqual(['all', 'all', 'all']);
+    settle();
+  });
 });

@@ -9,11 +9,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createToken } from '../../../../src/auth/tokens.ts';
-import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { openTestGateway, rest, type TestGateway } from '../../../support/gateway.ts';
-import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
-import { extensionsWith, stillMirror } from '../support/mirrorService.ts';
+import type { TestGateway } from '../../../support/gateway.ts';
+import { compare } from '../support/compare.ts';
+import { arrive, ask, openForEachTest } from '../support/frontedService.ts';
 import { type Fault, faults } from '../support/standIn/faults.ts';
 import { createRandom, type Random } from '../support/standIn/random.ts';
 import type { StandIn } from '../support/standIn/standIn.ts';
@@ -178,22 +176,6 @@ async function live(
   return problems;
 }
 
-const routes = [
-  '/users/me',
-  '/dtt?limit=100',
-  '/dtt/templates?limit=100',
-  '/dtt/templates/active',
-  '/dtt/sessions?limit=100',
-  '/lkbx?limit=100',
-  '/lkbx/templates?limit=100',
-  '/lkbx/templates/active',
-  '/lkbx/sessions?limit=100',
-  '/lkbx/session/current',
-  '/ossm?limit=100',
-];
-/** How many sessions are compared by their ids. */
-const sessionsById = 5;
-
 /** What a gateway shows of an account once it has read everything again. */
 async function refreshed(gateway: TestGateway, token: string): Promise<unknown> {
   let shown: unknown;
@@ -205,47 +187,6 @@ async function refreshed(gateway: TestGateway, token: string): Promise<unknown> 
   };
   await expect.poll(read).toEqual([200, '0']);
   return shown;
-}
-
-/** Compares everything that an account has in the database with the upstream. @returns what differs. */
-async function compare({ service, database }: FrontedService, accountId: number): Promise<string[]> {
-  const [token] = tokensOf[accountId] ?? [''];
-  const account = service.account(accountId);
-  const mirror = stillMirror(database.pool, createUpstream({ base: service.base, token }));
-  const local = await openTestGateway(
-    { ...database, close: async () => {} },
-    { extensions: extensionsWith(() => mirror) },
-  );
-  const own = await createToken(database.pool, String(account.user.username), 'own');
-  const paths = [
-    ...routes,
-    ...[...account.sessions.keys()].slice(-sessionsById).map((id) => `/dtt/sessions/${id}`),
-    ...[...account.ownTemplates, ...account.imports].map((id) => `/dtt/templates/${id}`),
-  ];
-  const problems: string[] = [];
-  for (const path of paths) {
-    const here = await rest(local, own.token, path);
-    const response = await fetch(service.base + path, { headers: { Authorization: `Bearer ${token}` } });
-    const there = await response.json();
-    problems.push(...differences(here.body.data, there.data, path));
-  }
-  await local.close();
-  return problems;
-}
-
-/** Fields that a client may write into the segments of a template, and that the gateway does not have. */
-const unknownOfSegment = new Set(['speed', 'order', 'passFailEnabled', 'passGradeThreshold', 'failureText']);
-
-/** Where `here` lacks something that `there` has; it may have more. */
-function differences(here: unknown, there: unknown, path: string): string[] {
-  if (typeof there !== 'object' || there === null)
-    return here === there ? [] : [`${path} is ${JSON.stringify(here)} instead of ${JSON.stringify(there)}`];
-  if (Array.isArray(there) && (!Array.isArray(here) || here.length !== there.length))
-    return [`${path} does not have ${there.length} records`];
-  const isSegment = path.includes('/Segment/');
-  return Object.entries(there)
-    .filter(([name]) => !(isSegment && unknownOfSegment.has(name)))
-    .flatMap(([name, value]) => differences(Object(here)[name], value, `${path}/${name}`));
 }
 
 it.each(Array.from({ length: runs }, (_, run) => seed + run))(
@@ -263,7 +204,7 @@ it.each(Array.from({ length: runs }, (_, run) => seed + run))(
     for (const id of accountIds) {
       const token = tokensOf[id]?.[0] ?? '';
       expect(await refreshed(gateway, token)).toEqual(await refreshed(other, token));
-      problems.push(...(await compare(fronted, id)));
+      problems.push(...(await compare(service, fronted.database, id, token)));
     }
     expect(problems).toEqual([]);
   },

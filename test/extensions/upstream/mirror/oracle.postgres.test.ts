@@ -5,118 +5,45 @@
 
 import { afterAll, expect, it } from 'vitest';
 import { createToken } from '../../../../src/auth/tokens.ts';
-import {
-  Unavailable,
-  type Upstream,
-  UpstreamRejection,
-} from '../../../../src/extensions/upstream/client/upstream.ts';
-import { identifyByAnyRoute } from '../../../../src/extensions/upstream/mirror/account.ts';
+import { Unavailable, type Upstream } from '../../../../src/extensions/upstream/client/upstream.ts';
+import { identify } from '../../../../src/extensions/upstream/mirror/account.ts';
 import { sync, syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { graphqlOnce, openTestDatabase, openTestGateway, rest } from '../../../support/gateway.ts';
+import { addUser, createMemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
 import { extensionsWith, stillMirror } from '../support/mirrorService.ts';
-import { createRandom, type Random } from '../support/standIn/random.ts';
+import { createRandom } from '../support/standIn/random.ts';
 
-const time = '2026-01-01T00:00:00.000Z';
+type Kind = 'session' | 'template';
 
-/** A session or a template, as the upstream has it by its id. */
-type Whole = { id: number } & Record<string, unknown>;
-const listOf = {
-  session: ({ TrainerSegment, ...record }: Whole) => ({
-    ...record,
-    TrainerSegment: (TrainerSegment as Whole[]).map(({ id, type, passed, percentGrade, points }) => ({
-      id,
-      type,
-      passed,
-      percentGrade,
-      points,
-    })),
-  }),
-  template: ({ Segment: _, ...record }: Whole) => record,
-};
-type Kind = keyof typeof listOf;
-
-/** The upstream of one account, which remembers the versions of each record. */
-function createAccount(accountId: number, random: Random) {
-  const records: Record<Kind, Map<number, Whole>> = { session: new Map(), template: new Map() };
-  const history = new Map<string, Whole[]>();
+/** An account of an upstream in memory, which remembers the versions of each record. */
+function createAccount(accountId: number) {
+  const memory = createMemoryUpstream();
+  const records = { session: memory.dttSessions, template: memory.dttTemplates };
+  const history = new Map<string, number[]>();
   let version = 0;
   let isAway = false;
   /** The records that the lists had when they were last read. */
   let known: Record<Kind, number[]> = { session: [], template: [] };
+  addUser(memory, accountId);
 
   function write(kind: Kind, id: number): void {
     version++;
-    const segments = Array.from({ length: 1 + random.below(3) }, (_, place) => ({
-      id: id * 10 + place,
-      type: 'bounce',
-      passed: random.pick([true, false, null]),
-      percentGrade: random.below(100),
-      // The list has this field, so each change shows there.
-      points: version,
-      repsTarget: version,
-      strokeLength: random.pick([version / 2, null]),
-      order: place,
-      createdAt: time,
-    }));
-    const whole: Whole =
-      kind === 'session'
-        ? {
-            id,
-            bubble_id: `s${id}`,
-            name: `v${version}`,
-            passed: null,
-            created_at: time,
-            trainer_id: 1,
-            settings_id: null,
-            TrainerSegment: segments,
-          }
-        : {
-            id,
-            bubbleId: `t${id}`,
-            ownerId: accountId,
-            name: `v${version}`,
-            description: '',
-            tagline: '',
-            message: '',
-            isPublic: false,
-            isActive: false,
-            handsFreeMode: true,
-            targetDepth: version,
-            targetWindow: 1,
-            createdDate: time,
-            updatedAt: new Date(Date.parse(time) + version).toISOString(),
-            Segment: segments.map((segment) => ({
-              id: segment.id,
-              type: 'training',
-              duration: segment.points,
-              repeat: 1,
-            })),
-          };
-    records[kind].set(id, whole);
-    history.set(`${kind} ${id}`, [...(history.get(`${kind} ${id}`) ?? []), whole]);
+    const written = { ownerId: accountId, version, isPrivate: true, trainerId: 1, templateId: null };
+    records[kind].set(id, written);
+    history.set(`${kind} ${id}`, [...(history.get(`${kind} ${id}`) ?? []), version]);
   }
   const first = accountId * 1_000;
   for (let id = first + 1; id <= first + 5; id++) write('session', id);
   for (let id = first + 1; id <= first + 3; id++) write('template', id);
 
-  const failure = { failure: 'test' };
-  const missing = () => new UpstreamRejection('missing', { ...failure, status: 404 }, 'It was not found');
+  const healthy = upstreamOf(memory, accountId);
   const upstream: Upstream = {
-    base: 'http://upstream.test/api/v1',
-    requestCount: () => 0,
+    ...healthy,
     async get(path) {
       await new Promise((done) => setTimeout(done, random.below(2)));
-      if (isAway) throw new Unavailable('away', failure);
-      if (path === '/users/me')
-        return { id: accountId, username: `user${accountId}`, subscriptionTier: 'ultra' };
-      const [, kind = '', rest = ''] = /^\/dtt\/(session|template)s(.*)$/.exec(path) ?? [];
-      if (!isKind(kind)) return path === '/lkbx/templates/active' ? null : { data: [] };
-      if (rest.startsWith('?')) return { data: [...records[kind].values()].reverse().map(listOf[kind]) };
-      const record = records[kind].get(Number(rest.slice(1)));
-      if (!record) throw missing();
-      return record;
+      if (isAway) throw new Unavailable('away', { failure: 'test' });
+      return healthy.get(path);
     },
-    post: async () => undefined,
   };
   return {
     accountId,
@@ -137,7 +64,6 @@ function createAccount(accountId: number, random: Random) {
     },
   };
 }
-const isKind = (name: string): name is Kind => name in listOf;
 type Account = ReturnType<typeof createAccount>;
 
 const accounts: { account: Account; token: string }[] = [];
@@ -146,10 +72,10 @@ const random = createRandom(Number(process.env.ORACLE_SEED ?? 15));
 const database = await openTestDatabase();
 const byId = new Map<number, Account>();
 for (const id of [1, 2, 3]) {
-  const account = createAccount(id, random);
+  const account = createAccount(id);
   byId.set(id, account);
   if (await step(account, 'lists')) account.noteListsRead();
-  const { token } = await createToken(database.pool, `user${id}`, 'test');
+  const { token } = await createToken(database.pool, `user ${id}`, 'test');
   accounts.push({ account, token });
 }
 const services = new Map([...byId].map(([id, { upstream }]) => [id, stillMirror(database.pool, upstream)]));
@@ -173,7 +99,7 @@ async function step(
   after = Number.POSITIVE_INFINITY,
 ): Promise<boolean> {
   if (!isAvailable()) return false;
-  const account = await identifyByAnyRoute(upstream);
+  const account = await identify(upstream);
   const end = new AbortController();
   let requests = 0;
   const counting: Upstream = {
@@ -194,33 +120,31 @@ async function step(
   }
 }
 
-/** The fields of segments, with their names upstream. */
-const fields = {
+/** What a version of a record shows in the fields of its segments. */
+const fields: Record<Kind, Record<string, (id: number, version: number) => unknown>> = {
   session: {
-    databaseId: 'id',
-    points: 'points',
-    gradePercent: 'percentGrade',
-    passed: 'passed',
-    repsTarget: 'repsTarget',
-    strokeLength: 'strokeLength',
-    order: 'order',
+    databaseId: (id) => id * 10,
+    points: (_, version) => version,
+    rawType: () => 'bounce',
+    repsTarget: () => null,
+    repsMeasured: (_, version) => version,
+    order: () => 0,
   },
-  template: { databaseId: 'id', durationSeconds: 'duration', repeat: 'repeat' },
-} as const;
-const partOf = { session: 'TrainerSegment', template: 'Segment' } as const;
+  template: { databaseId: (id) => id * 10, durationSeconds: (_, version) => version, repeat: () => 1 },
+};
+const nameOf = (kind: Kind, id: number, version: number) =>
+  kind === 'session' ? `version ${version}` : `template ${id}, version ${version}`;
 
 /** A random selection of segments, and what it shows of a version of a record. */
 function select(kind: Kind) {
   const chosen = Object.entries(fields[kind]).filter(() => random.below(3) > 0);
-  const names = chosen.length > 0 ? chosen : Object.entries(fields[kind]).slice(0, 1);
+  const entries = chosen.length > 0 ? chosen : Object.entries(fields[kind]).slice(0, 1);
   return {
-    text: `databaseId name segments { ${names.map(([name]) => name).join(' ')} }`,
-    show: (record: Whole) => ({
-      databaseId: record.id,
-      name: record.name,
-      segments: (record[partOf[kind]] as Whole[]).map((segment) =>
-        Object.fromEntries(names.map(([name, there]) => [name, segment[there] ?? null])),
-      ),
+    text: `databaseId name segments { ${entries.map(([name]) => name).join(' ')} }`,
+    show: (id: number, version: number) => ({
+      databaseId: id,
+      name: nameOf(kind, id, version),
+      segments: [Object.fromEntries(entries.map(([name, show]) => [name, show(id, version)]))],
     }),
   };
 }
@@ -235,8 +159,12 @@ async function readAtRandom({ account, token }: { account: Account; token: strin
     const { status, body, headers } = await rest(gateway, token, `/dtt/${kind}s/${id}`);
     if (status === 503) return expectRetryTime(Number(headers.get('Retry-After')));
     expect(status).toBe(200);
-    // The response may have more fields than the upstream sends.
-    expect(account.versions(kind, id).some((version) => includes(body.data, version))).toBe(true);
+    const { name, TrainerSegment, Segment } = Object(body.data);
+    const [segment] = TrainerSegment ?? Segment;
+    const shown = [name, segment.repsMeasured ?? segment.duration];
+    expect(account.versions(kind, id).map((version) => [nameOf(kind, id, version), version])).toContainEqual(
+      shown,
+    );
     counts.values++;
     return;
   }
@@ -255,16 +183,11 @@ async function readAtRandom({ account, token }: { account: Account; token: strin
   expect(data.found).not.toBeNull();
   const found: { databaseId: number }[] = data.found.nodes ?? [data.found];
   for (const record of found) {
-    const possible = account.versions(kind, record.databaseId).map(show);
+    const { databaseId } = record;
+    const possible = account.versions(kind, databaseId).map((version) => show(databaseId, version));
     expect(possible, `${field} of ${account.accountId}`).toContainEqual(record);
   }
   counts.values += found.length;
-}
-
-/** Whether an object has all that another has, at any depth. */
-function includes(actual: unknown, expected: unknown): boolean {
-  if (typeof expected !== 'object' || expected === null) return actual === expected;
-  return Object.entries(expected).every(([name, value]) => includes(Object(actual)[name], value));
 }
 
 /** An error for what the mirror does not have yet says when to retry. */

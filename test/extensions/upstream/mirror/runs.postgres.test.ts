@@ -12,7 +12,6 @@ import {
   type Upstream,
   UpstreamRejection,
 } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { identifyByUsersMe } from '../../../../src/extensions/upstream/mirror/account.ts';
 import { createDetailsOnDemand } from '../../../../src/extensions/upstream/mirror/details.ts';
 import { whileLeased } from '../../../../src/extensions/upstream/mirror/lease.ts';
 import {
@@ -55,7 +54,7 @@ beforeEach(async () => {
       return given;
     },
   };
-  runs = createRuns(database.pool, 1, logger, identifyByUsersMe);
+  runs = createRuns(database.pool, 1, logger);
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
 });
 afterEach(() => {

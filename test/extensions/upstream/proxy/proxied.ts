@@ -1,7 +1,7 @@
 /** A proxy in front of an upstream whose responses a test decides, over real HTTP. */
 
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { vi } from 'vitest';
 import type { Viewer } from '../../../../src/auth/viewer.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
@@ -10,9 +10,7 @@ import { createProxy, type ProxyOptions } from '../../../../src/extensions/upstr
 import { send } from '../../../../src/http/send.ts';
 import { openExchanges } from '../../../support/exchanges.ts';
 import { createFakeFeed } from '../../../support/feed.ts';
-import { listen, shut } from '../../../support/listen.ts';
-
-type Respond = (request: IncomingMessage, response: ServerResponse) => void;
+import { openScripted } from '../support/scripted.ts';
 
 /** The tokens of clients, each with its account: tokens of the upstream, and one of the gateway's own. */
 const accountIds = new Map([
@@ -35,12 +33,7 @@ export interface ProxiedOptions extends Partial<Pick<ProxyOptions, 'lifetime' | 
 }
 
 export async function openProxied(options: ProxiedOptions = {}) {
-  const requests: {
-    method: string | undefined;
-    target: string | undefined;
-    headers: IncomingMessage['headers'];
-    body: string;
-  }[] = [];
+  const upstream = await openScripted();
   const written: string[] = [];
   const rejected: number[] = [];
   const listeners: ((accountId: number) => void)[] = [];
@@ -54,19 +47,12 @@ export async function openProxied(options: ProxiedOptions = {}) {
     turns.set(id, inTurn);
     return inTurn;
   }
-  const server = createServer(async (received, response) => {
-    let body = '';
-    for await (const chunk of received) body += chunk;
-    const { method, url: target, headers } = received;
-    requests.push({ method, target, headers, body });
-    proxied.respond(received, response);
-  });
   const proxy = createProxy({
     feed: fake.feed,
     lifetime: options.lifetime ?? 60,
     maxBytes: options.maxBytes ?? 1_000_000,
     accounts: {
-      base: `${await listen(server)}/api/v1`,
+      base: upstream.base,
       longest: options.longest ?? 5_000,
       unreachable: { code: 'SERVICE_UNAVAILABLE', message: 'unreachable' },
       onWrite: (listener) => void listeners.push(listener),
@@ -106,12 +92,10 @@ export async function openProxied(options: ProxiedOptions = {}) {
   const proxied = {
     /** The address of the gateway. */
     url: exchanges.url,
-    closeUpstream: () => new Promise((resolve) => server.close(resolve)),
-    /** What the upstream does. */
-    respond: ((_request, response) => response.end('{}')) as Respond,
+    upstream,
     /** Whether the upstream confirms that a token is its account's. */
     isConfirmed: vi.fn(() => true),
-    requests,
+    requests: upstream.requests,
     /** The paths of the writes that the gateways were told of, and the accounts whose token the upstream has rejected. */
     written,
     rejected,
@@ -137,7 +121,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
     },
     close() {
       exchanges.close();
-      shut(server);
+      upstream.close();
     },
   };
   return proxied;

@@ -17,7 +17,8 @@ afterEach(() => {
 /** An upstream that responds with these headers, and numbers its responses. */
 function numbered(headers: Record<string, string> = {}, status = 200) {
   let number = 0;
-  proxied.respond = (_request, response) => response.writeHead(status, headers).end(`response ${++number}`);
+  proxied.upstream.respond = (_request, response) =>
+    response.writeHead(status, headers).end(`response ${++number}`);
 }
 
 /** What the clock shows: it stands still, so that nothing gets older on a slow machine. */
@@ -115,7 +116,8 @@ describe('what comes back', () => {
       'Access-Control-Allow-Origin': '*',
     };
     const bytes = Buffer.from([0xff, 0, 0x7b]);
-    proxied.respond = (_request, response) => response.writeHead(418, { ...sent, ...dropped }).end(bytes);
+    proxied.upstream.respond = (_request, response) =>
+      response.writeHead(418, { ...sent, ...dropped }).end(bytes);
     const { status, headers } = await ask('/x');
     expect(status).toBe(418);
     expect(Object.fromEntries(headers)).toEqual({
@@ -146,17 +148,17 @@ describe('what comes back', () => {
   ])(
     'is an error if the upstream %s, and the gateways are told of a write that may have been done, which is not repeated',
     async (what, status, told) => {
-      const { ask, requests, written, closeUpstream } = await open({
+      const { ask, requests, written, upstream } = await open({
         longest: what === 'does not respond in time' ? 300 : 20_000,
       });
       if (what === 'closes a connection that was idle') await ask('/x');
-      proxied.respond = (_request, response) => {
+      proxied.upstream.respond = (_request, response) => {
         if (what.startsWith('closes')) response.destroy();
         if (what === 'has no valid status')
           response.socket?.write('HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n');
         if (what === 'responds with 5 MiB') response.end(Buffer.alloc(5 * 1024 * 1024));
       };
-      if (what === 'refuses the connection') await closeUpstream();
+      if (what === 'refuses the connection') await upstream.refuse();
       const response = await ask('/x', {}, { method: 'POST', body: '{}' });
       expect(response.status).toBe(status);
       expect(JSON.parse(response.body)).toMatchObject({ ok: false });
@@ -168,7 +170,7 @@ describe('what comes back', () => {
   it('tells the gateways of each write but those that were rejected', async () => {
     const { ask, written } = await open();
     for (const status of [200, 302, 400, 404, 500]) {
-      proxied.respond = (_request, response) => response.writeHead(status).end();
+      proxied.upstream.respond = (_request, response) => response.writeHead(status).end();
       await ask(`/x/${status}`, {}, { method: 'DELETE' });
     }
     expect(written).toEqual(['/x/200', '/x/302', '/x/500']);
@@ -345,7 +347,7 @@ describe('a stored response', () => {
 
   it('is as old as the time that it took', async () => {
     const { ask } = await open();
-    proxied.respond = (_request, response) => {
+    proxied.upstream.respond = (_request, response) => {
       advance(3);
       response.end('late');
     };
@@ -358,7 +360,7 @@ describe('a stored response', () => {
   it('is confirmed by its tag, and then has the new headers and counts as new', async () => {
     const { ask, requests } = await open();
     let number = 0;
-    proxied.respond = (request, response) => {
+    proxied.upstream.respond = (request, response) => {
       const isKnown = request.headers['if-none-match'] === '"v1"';
       if (!isKnown) response.setHeader('Age', '20');
       response
@@ -442,7 +444,7 @@ describe('a stored response', () => {
   it('is not stored if a write came while it was under way', async () => {
     const { ask } = await open();
     let release = () => {};
-    proxied.respond = (_request, response) => {
+    proxied.upstream.respond = (_request, response) => {
       release = () => response.end('old');
     };
     const reading = ask('/x');
@@ -458,7 +460,7 @@ describe('a stored response', () => {
   it('is shared by equal reads that come while it is under way, but for those that want a new one', async () => {
     const { ask, requests } = await open();
     const ends: (() => void)[] = [];
-    proxied.respond = (_request, response) => {
+    proxied.upstream.respond = (_request, response) => {
       const mine = ends.push(() => response.end(`response ${mine}`));
     };
     const reads = [
@@ -486,7 +488,7 @@ describe('a stored response', () => {
 describe('while the upstream is away or busy', () => {
   const troubles = ['away', 429, 500, 503] as const;
   const fail = (trouble: (typeof troubles)[number]) => {
-    proxied.respond = (_request, response) =>
+    proxied.upstream.respond = (_request, response) =>
       trouble === 'away' ? void response.destroy() : void response.writeHead(trouble).end('trouble');
   };
 
@@ -545,7 +547,7 @@ describe.each([
   it('16 are in flight, 200 more wait, those behind get a 503, and requests of the other kind do not wait', async () => {
     const { ask, requests, written } = await open({ longest: 60_000, longestWait: 60_000 });
     const held: ServerResponse[] = [];
-    proxied.respond = (request, response) =>
+    proxied.upstream.respond = (request, response) =>
       void (request.method === method ? held.push(response) : response.end('at once'));
     const statuses: (number | undefined)[] = [];
     const all = Array.from({ length: 220 }, async (_each, index) => {
@@ -555,7 +557,7 @@ describe.each([
     expect(requests).toHaveLength(16);
     expect((await ask('/x', {}, { method: other })).body).toBe('at once');
     expect((await ask('/x', { Authorization: 'Bearer bob' }, { method: other })).body).toBe('at once');
-    proxied.respond = (_request, response) => response.end();
+    proxied.upstream.respond = (_request, response) => response.end();
     for (const response of held) response.end();
     await Promise.all(all);
     expect(statuses.filter((status) => status === 200)).toHaveLength(216);
@@ -565,7 +567,7 @@ describe.each([
 
   it('each gets a response in time: a 504 if it was sent, and otherwise a 503', async () => {
     const { ask, requests } = await open({ longest: 2_000, longestWait: 300 });
-    proxied.respond = () => {};
+    proxied.upstream.respond = () => {};
     const sending = Array.from({ length: 60 }, (_each, index) => ask(`/${index}`, {}, { method }));
     const all = await Promise.all(sending);
     expect(requests).toHaveLength(16);
@@ -578,7 +580,7 @@ describe.each([
 describe('the memory', () => {
   it('is bounded, and loses first what was not used for longest', async () => {
     const { ask } = await open({ maxBytes: 60_000 });
-    proxied.respond = (request, response) => response.end(`${request.url} ${'x'.repeat(1_000)}`);
+    proxied.upstream.respond = (request, response) => response.end(`${request.url} ${'x'.repeat(1_000)}`);
     const ageOf = async (path: string) => (await ask(path)).headers.get('Age');
     for (let index = 0; index < 40; index++) {
       await ask(`/${index}`);
