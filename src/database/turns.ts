@@ -12,7 +12,7 @@ import type { Sql } from './reader/sql.ts';
 import { longestConnecting } from './session.ts';
 
 /** The id of a user, or the address of a client whose user is not known yet. An address has no statements. */
-export type QueueKey = number | string;
+type QueueKey = number | string;
 
 /** Runs a statement when it is the user's turn. Rejects with a 503 if that takes longer than a connection may take. */
 export type RunInTurn = <Result>(statement: () => Promise<Result>) => Promise<Result>;

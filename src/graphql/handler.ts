@@ -77,7 +77,7 @@ interface GraphqlOptions {
 /** The work for a request, or the response to a request that cannot be read. */
 type Handled = HttpResponse | Task | Batch;
 
-export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Handled | Promise<Handled>;
+type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Handled | Promise<Handled>;
 
 const otherMethod = 'Use GET or POST';
 

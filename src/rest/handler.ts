@@ -33,7 +33,7 @@ interface RestOptions {
   readonly docsPath: string | undefined;
 }
 
-export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpResponse | Task;
+type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpResponse | Task;
 
 /** Handles every request below `/api/v1`. An anonymous client gets a 401 for every path, also for an unknown one. */
 export function createRestHandler(options: RestOptions): RestHandler {
