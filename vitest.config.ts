@@ -25,7 +25,7 @@ const onceInSuite =
     ? [
         ...['test/fuzz/requests.slow.test.ts', 'test/fuzz/fastpath.slow.test.ts'],
         ...['test/schema/filtering/oracle.test.ts', 'test/schema/loading/statistics.test.ts'],
-        ...['test/database/reader/statement.slow.test.ts', 'test/rest/followed.test.ts'],
+        ...['test/database/reader/statement.slow.test.ts', 'test/extensions/followed/followed.test.ts'],
       ]
     : [];
 
@@ -45,8 +45,8 @@ export default defineConfig({
     testTimeout: 90_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 20_000 } },
-    // One more than there are cores: most tests wait for a database, or for a while to pass.
-    maxWorkers: availableParallelism() + 1,
+    // Two more than there are cores: most tests wait for a database, or for a while to pass.
+    maxWorkers: availableParallelism() + 2,
     projects: [
       ...projectsOf('embedded', [...onceInSuite, onPostgres]),
       ...projectsOf('postgres', [unit, onEmbedded]),

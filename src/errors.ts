@@ -134,21 +134,6 @@ export function retryAfterOf({ extensions }: ExecutionError): number | undefined
   return typeof seconds === 'number' ? seconds : undefined;
 }
 
-/**
- * Creates the error for details that are missing, and cannot be fetched right now.
- * @param count the number of records without details.
- * @param retryAfter in seconds: when the details may be here.
- */
-export function detailsNotHere(count: number, retryAfter = 30): GraphQLError {
-  const seconds = Math.max(1, Math.ceil(retryAfter));
-  const records = count === 1 ? '1 record' : `${count} records`;
-  return clientError(
-    'SERVICE_UNAVAILABLE',
-    `The details of ${records} are not here yet; try again in ${seconds} s`,
-    { retryAfter: seconds },
-  );
-}
-
 /** Creates an error about an argument of a field. The response names the argument. */
 export function argumentError(
   argument: string,
@@ -236,16 +221,13 @@ function isAboutRequest(error: ExecutionError): boolean {
   return !error.path || cause.nodes !== undefined || cause.name === 'PothosValidationError';
 }
 
-/** A problem of a server, a database or a role, and the advice about it. Both texts are for the operator. */
-export interface Diagnosis {
-  readonly says: string;
-  readonly advice: string;
-}
-
 /** An error for the operator of Dovetail. Its message is printed as it is, without a stack. */
 export class SetupError extends Error {
   override name = 'SetupError';
 }
+
+/** A database that cannot be used. `dovetail doctor` says what to do about it. */
+export class UnusableDatabase extends SetupError {}
 
 /** The message of an error. An AggregateError, as of a failed connection to a name with several addresses, has several. */
 export function errorText(error: unknown): string {

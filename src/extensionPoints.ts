@@ -21,15 +21,17 @@ import type { ReadLog } from './database/feed/notify.ts';
 import type { Sql } from './database/reader/sql.ts';
 import type { Session } from './database/session.ts';
 import type { RunInTurn, Turns } from './database/turns.ts';
-import type { Diagnosis, TokenProblem } from './errors.ts';
+import type { TokenProblem } from './errors.ts';
 import type { NamedOperations } from './graphql/persisted.ts';
 import type { Cors } from './http/cors.ts';
 import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, ExchangeListener, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
+import type { Batch, Computed, Task } from './http/task.ts';
 import type { AccountsElsewhere, Starter } from './pages/accounts.ts';
-import type { OperationHooks } from './schema/context.ts';
+import type { Context, OperationHooks } from './schema/context.ts';
+import type { LiveReads } from './schema/liveReads.ts';
 
 /**
  * What an extension brings. Its module is always loaded, and so has to be light: heavy packages are loaded by the functions, when the
@@ -135,6 +137,10 @@ export interface Hooks extends OperationHooks {
   readonly tokens?: ForeignTokens;
   /** A request of the REST API has a viewer: it is handled here, in place of the core's handler. */
   handleRest?(exchange: Exchange, viewer: Viewer, recheck: Recheck): Promise<HttpResponse>;
+  /** Makes what responds to clients that want to follow a read of the REST API; undefined for any other request. */
+  createFollower?(pipeline: FollowParts): (read: FollowedRead) => Task['follow'];
+  /** The body of a POST to GraphQL is a list. Without it, such a body is no request. */
+  runBatch?(exchange: Exchange, batch: Batch, pipeline: BatchParts): Promise<HttpResponse>;
   /** How much longer, in milliseconds, a request may take. */
   readonly longest?: number;
   /**
@@ -164,7 +170,7 @@ export interface Hooks extends OperationHooks {
   readyLine?(): string;
   readonly metrics?: readonly Metric[];
   /** Entries of the text that a start prints. */
-  readonly lines?: readonly Line[];
+  readonly lines?: readonly BannerEntry[];
   /** The gateway closes. What was opened later is closed before. */
   close?(): Promise<void>;
 }
@@ -199,6 +205,31 @@ export interface PipelineParts {
   readonly recheck: Recheck;
   /** Runs a request of the REST or GraphQL API inside another one, as if the client had sent it. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
+}
+
+/** A read of the REST API that may be followed. */
+export interface FollowedRead {
+  readonly exchange: Exchange;
+  readonly viewer: Viewer;
+  /** Names the route in the log and the metrics. */
+  readonly label: string;
+  /** The key of the response in the cache, which requests of the route use as well. */
+  readonly key: string;
+  read(context: Context): Promise<Computed>;
+}
+
+export interface FollowParts {
+  readonly live: LiveReads;
+  readonly recheck: Recheck;
+  /** The form of a response that the client gets, with its entity tag. */
+  formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse>;
+}
+
+export interface BatchParts {
+  /** Counts the request as so many more. @returns the response to one that is rejected: it is too much, or comes under overload. */
+  admit(more: number): HttpResponse | undefined;
+  /** Runs an operation as if it came alone. */
+  run(task: Task): Promise<HttpResponse | StreamedResponse>;
 }
 
 /** Takes over connections whose clients ask for another protocol (RFC 9110, section 7.8). */
@@ -240,7 +271,7 @@ export interface Metric {
 /** A number, or one for each value of the label. */
 export type MetricValues = number | Iterable<readonly [label: string, value: number]>;
 
-export type Line = readonly [name: string, text: string];
+export type BannerEntry = readonly [name: string, text: string];
 
 /** A server of the database that is connected, for checks. */
 export interface ExaminedServer {
@@ -258,6 +289,12 @@ export type Check<Subject> = readonly [
   /** Whether a problem here makes the checks after it pointless. */
   isVital?: boolean,
 ];
+
+/** A problem of a server, a database or a role, and the advice about it. Both texts are for the operator. */
+export interface Diagnosis {
+  readonly says: string;
+  readonly advice: string;
+}
 
 /** The state, if all is well; or the problem, and what to do about it. Undefined where the check does not apply. */
 export type Found = string | (Pick<Diagnosis, 'says'> & Partial<Diagnosis>) | undefined;

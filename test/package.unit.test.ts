@@ -14,7 +14,7 @@ interface Bundled {
 
 const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
 const bundled = (bundle: string): Bundled[] => readJson(`dist/${bundle}/licenses.json`);
-const all = ['gateway', 'console', 'explorer', 'guides'].flatMap(bundled);
+const all = ['gateway', 'console', 'explorer', 'reading'].flatMap(bundled);
 const idOf = ({ name, version }: Bundled) => `${name}@${version}`;
 const idsOf = (packages: readonly Bundled[]) => [...new Set(packages.map(idOf))].sort();
 

@@ -271,8 +271,8 @@ export function stateOf({
 export async function listTokens(sql: Sql, username: string) {
   const [user] = await sql.run<{ id: number }>('SELECT id FROM "User" WHERE username = $1', [username]);
   if (!user) throw unknownUser(username);
-  return sql.run<Token & { readonly revokedAt: Date | null }>(
-    `SELECT id, name, scope, "createdAt", "lastUsedAt", "expiresAt", "revokedAt"
+  return sql.run<Token & { readonly prefix: string | null; readonly revokedAt: Date | null }>(
+    `SELECT id, name, prefix, scope, "createdAt", "lastUsedAt", "expiresAt", "revokedAt"
      FROM "ApiToken" WHERE "userId" = $1 ORDER BY id DESC`,
     [user.id],
   );

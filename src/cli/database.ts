@@ -8,7 +8,6 @@ import { folderOf } from '../database/embedded/folder.ts';
 import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { errorText, lacksRight, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
-import { guideFile } from '../root.ts';
 import { say } from './output.ts';
 
 /** The settings that name the database. */
@@ -39,17 +38,11 @@ export async function withDatabase<Place extends DatabaseLocation>(
   await closeAll([database], errors);
 }
 
-/** What to do if the role lacks a right. */
-export const otherRole = () =>
-  `Use another role: ${guideFile('deployment.md#roles-and-rights')} has the rights that commands need.`;
-
-/** Says what to do about an error. */
+/** Names the role of DATABASE_URL if it lacks a right. */
 async function explain(error: unknown): Promise<unknown> {
   const { code, message } = await readError(error);
   if (code !== lacksRight) return error;
-  return new SetupError(`The role of DATABASE_URL may not do that: ${message}. ${otherRole()}`, {
-    cause: error,
-  });
+  return new SetupError(`The role of DATABASE_URL may not do that: ${message}`, { cause: error });
 }
 
 /** The code and the message of PostgreSQL. Prisma's client keeps the error of its adapter, which has both, in `meta`. */

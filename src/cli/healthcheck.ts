@@ -2,9 +2,9 @@
 
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
+import { readConfig } from '../config/config.ts';
 import { SetupError } from '../errors.ts';
 import { originOf } from '../http/hostName.ts';
-import { readSettings } from './settings.ts';
 
 /** How long, in milliseconds, the gateway may take to respond. */
 const timeout = 4_000;
@@ -14,7 +14,7 @@ export const healthcheckCommand = new Command('healthcheck')
     'ask the running gateway whether it is ready, at what WRITE_URL_TO says, or else HOST and PORT',
   )
   .action(async () => {
-    const { WRITE_URL_TO, HOST, PORT } = readSettings();
+    const { WRITE_URL_TO, HOST, PORT } = readConfig(process.env);
     const written = WRITE_URL_TO && (await readFile(WRITE_URL_TO, 'utf8').catch(() => undefined));
     const url = written || originOf(HOST, PORT);
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(timeout) }).catch(() => {

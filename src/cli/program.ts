@@ -9,8 +9,8 @@ import { Command, CommanderError } from 'commander';
 import { TokenError } from '../auth/tokens.ts';
 import { program as howToRun, settingsOf } from '../config/config.ts';
 import { findIgnored, override } from '../config/environment.ts';
-import { isUnresponsive, unresponsiveText } from '../database/session.ts';
-import { errorText, SetupError, systemCodeOf } from '../errors.ts';
+import { isUnresponsive, unresponsive } from '../database/session.ts';
+import { errorText, SetupError, systemCodeOf, UnusableDatabase } from '../errors.ts';
 import { extensions } from '../extensions/extensions.ts';
 import { guideFile } from '../root.ts';
 import { release } from '../version.ts';
@@ -83,8 +83,10 @@ const isTimeout = (error: unknown) =>
  * print the line of source, and a line of a minified package may have 60 KB.
  */
 function failureText(error: unknown): string {
+  if (error instanceof UnusableDatabase && program.commands.some((command) => command.name() === 'doctor'))
+    return `${error.message}. Run \`${howToRun()} doctor\`, which says what to do.`;
   if (error instanceof SetupError || error instanceof TokenError) return error.message;
-  return isTimeout(error) ? `Gave up: ${unresponsiveText}` : inspect(error);
+  return isTimeout(error) ? `Gave up: ${unresponsive}` : inspect(error);
 }
 
 try {

@@ -12,14 +12,13 @@ import {
   TokenError,
 } from '../auth/tokens.ts';
 import { findOwner, findTier } from '../auth/users.ts';
-import { shellWord } from '../config/config.ts';
+import { readConfig, shellWord } from '../config/config.ts';
 import { SetupError } from '../errors.ts';
 import { isoInstant } from '../schema/isoInstant.ts';
 import { owners } from '../server/hooks.ts';
 import { parseId } from './arguments.ts';
 import { nextCommand, withDatabase } from './database.ts';
 import { printJson, printTable, say } from './output.ts';
-import { readSettings } from './settings.ts';
 
 const unitsInSeconds = new Map([
   ['s', 1],
@@ -74,7 +73,7 @@ tokenCommand
   .option('--expires <when>', 'a date, a time with an offset, or a duration such as 90d', parseExpiry)
   .option('--json', 'as JSON, with its number')
   .action(({ user, name, scope, expires: expiresAt, json }: CreateOptions) =>
-    withDatabase(readSettings(), async ({ client, pool }, config) => {
+    withDatabase(readConfig(process.env), async ({ client, pool }, config) => {
       const { id, token } = await createToken(pool, user, name, { scope, expiresAt }).catch(
         async (error: unknown) => {
           // A wrong name or date has nothing to do with the user.
@@ -104,7 +103,7 @@ tokenCommand
   .requiredOption('--user <username>', 'whose tokens')
   .option('--json', 'as JSON')
   .action(({ user, json }: { user: string; json?: true }) =>
-    withDatabase(readSettings(), async ({ sql }) => {
+    withDatabase(readConfig(process.env), async ({ sql }) => {
       const listed = await listTokens(sql, user);
       const tokens = listed.map((token) => ({ ...token, state: stateOf(token) }));
       if (json) return printJson(tokens);
@@ -115,9 +114,10 @@ tokenCommand
         token.createdAt.toISOString(),
         token.lastUsedAt?.toISOString() ?? 'never',
         token.expiresAt?.toISOString() ?? 'never',
+        token.prefix ?? 'unknown',
         token.name,
       ]);
-      printTable(['ID', 'STATE', 'SCOPE', 'CREATED', 'LAST USED', 'EXPIRES', 'NAME'], rows);
+      printTable(['ID', 'STATE', 'SCOPE', 'CREATED', 'LAST USED', 'EXPIRES', 'BEGINS WITH', 'NAME'], rows);
     }),
   );
 
@@ -126,7 +126,7 @@ tokenCommand
   .description('revoke a token; it is invalid from then on')
   .argument('<id>', 'its number in the list', parseId)
   .action((id: number) =>
-    withDatabase(readSettings(), async ({ client }) => {
+    withDatabase(readConfig(process.env), async ({ client }) => {
       await revokeToken(client, id);
       say(`Revoked token ${id}.`);
     }),
@@ -142,7 +142,7 @@ tokenCommand
       .default(3_600_000, '1h'),
   )
   .action((id: number, { keep }: { keep: number }) =>
-    withDatabase(readSettings(), async ({ pool }) => {
+    withDatabase(readConfig(process.env), async ({ pool }) => {
       const { token } = await rotateToken(pool, id, keep);
       process.stdout.write(`${token}\n`);
       const until = new Date(Date.now() + keep).toISOString();

@@ -3,11 +3,10 @@
 import { Argument, Command, Option } from 'commander';
 import { requiredTier } from '../auth/tokens.ts';
 import { createUser, findOwner, listUsers, setTier } from '../auth/users.ts';
-import { shellWord } from '../config/config.ts';
+import { readConfig, shellWord } from '../config/config.ts';
 import { owners } from '../server/hooks.ts';
 import { locationText, nextCommand, withDatabase } from './database.ts';
 import { printJson, printTable, say } from './output.ts';
-import { readSettings } from './settings.ts';
 
 /** The tiers that a command can set. The service does not list its tiers, and SQL may write any. */
 const tiers = ['free', requiredTier];
@@ -26,7 +25,7 @@ userCommand
   .option('--json', 'as JSON, with their number')
   .action((name: string, { tier, json }: { tier: string; json?: true }) =>
     withDatabase(
-      readSettings(),
+      readConfig(process.env),
       async ({ client }, config) => {
         const id = await createUser(client, name, tier, owners);
         const next =
@@ -45,7 +44,7 @@ userCommand
   .description('list all users, with how many valid tokens they have')
   .option('--json', 'as JSON')
   .action(({ json }: { json?: true }) =>
-    withDatabase(readSettings(), async ({ client }, config) => {
+    withDatabase(readConfig(process.env), async ({ client }, config) => {
       const users = await listUsers(client);
       say(`Users of ${locationText(config)}:`);
       if (json) printJson(users);
@@ -74,7 +73,7 @@ userCommand
     ).choices(tiers),
   )
   .action((name: string, tier: string) =>
-    withDatabase(readSettings(), async ({ client }, config) => {
+    withDatabase(readConfig(process.env), async ({ client }, config) => {
       const tokens = await setTier(client, name, tier, owners);
       const list = nextCommand(config, `token list --user ${shellWord(name)}`);
       const note =

@@ -146,10 +146,6 @@ export const settings = {
     'only, or nothing',
     z.literal('only').optional(),
   ),
-  BATCHING: onOffSetting(
-    'whether a POST may have a list of up to 10 operations, which counts as so many requests',
-    'off',
-  ),
   MAX_DEPTH: integerSetting('levels of fields that an operation may have', [1, 10_000], 20),
   MAX_COMPLEXITY: integerSetting(
     'fields that a response may have, going by the sizes of the lists that are asked for',

@@ -1,12 +1,10 @@
-/** Checks that a server can be used, finds its capabilities, and explains to the operator why it cannot be used. */
+/** Checks that a server can be used, finds its capabilities, and tells the operator why it cannot be used. */
 
 import { randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import pg from 'pg';
-import { shellWord } from '../config/config.ts';
-import { encodedPassword, hasCutPassword, withPlainSslMode } from '../config/databaseUrl.ts';
-import { type Diagnosis, errorText, SetupError, systemCodeOf, withoutPassword } from '../errors.ts';
-import { guideFile } from '../root.ts';
+import { hasCutPassword, withPlainSslMode } from '../config/databaseUrl.ts';
+import { errorText, SetupError, UnusableDatabase, withoutPassword } from '../errors.ts';
 import {
   checkPooler,
   createSession,
@@ -17,7 +15,7 @@ import {
 } from './session.ts';
 
 /** The settings that name a server. */
-type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
+export type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
 
 /** The connection settings of the server that a setting names. */
 export const serverOf = (url: string): pg.ClientConfig => ({ connectionString: withPlainSslMode(url) });
@@ -55,10 +53,12 @@ export async function findServer({ url, directUrl }: ServerUrls) {
     );
     const version = Math.trunc(Number(rows[0]?.version) / 10_000);
     if (version < oldestServer) {
-      throw new SetupError(`DATABASE_URL names a PostgreSQL ${version}, but takes ${oldestServer} or later.`);
+      throw new UnusableDatabase(
+        `DATABASE_URL names a PostgreSQL ${version}, but takes ${oldestServer} or later`,
+      );
     }
-    const wrong = findEncodingProblem(client, rows[0]?.encoding);
-    if (wrong) throw new SetupError(`DATABASE_URL cannot be used: ${wrong.says}. ${wrong.advice}`);
+    const encodingProblem = findEncodingProblem(client.database, rows[0]?.encoding);
+    if (encodingProblem) throw new UnusableDatabase(`DATABASE_URL cannot be used: ${encodingProblem}`);
     if (rows[0]?.isReadOnly) throw urlError(url, readOnlyServer);
     const pooled = await isPooled(client);
     if (pooled) await checkPooler(client);
@@ -73,24 +73,17 @@ export async function findServer({ url, directUrl }: ServerUrls) {
     };
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    throw connectionError(url, client, error);
+    throw connectionError(url, error);
   } finally {
     await close();
   }
 }
 
-/** Diagnoses a database with another encoding than UTF-8, in which not every text of a client could be stored. */
-export function findEncodingProblem(
-  { host, port, user, database = '' }: pg.Client,
-  encoding: string | undefined,
-): Diagnosis | undefined {
-  if (encoding === 'UTF8') return undefined;
-  const name = database === 'dovetail' ? 'dovetail_utf8' : 'dovetail';
-  return {
-    says: `the encoding of the database ${JSON.stringify(database)} is ${encoding}, and has to be UTF8`,
-    advice: `${createDatabase({ host, port, user }, name, ['-E', 'UTF8', '-T', 'template0'])}. Name it in DATABASE_URL.`,
-  };
-}
+/** Describes a database with another encoding than UTF-8, in which not every text of a client could be stored. */
+export const findEncodingProblem = (database: string | undefined, encoding: string | undefined) =>
+  encoding === 'UTF8'
+    ? undefined
+    : `the encoding of the database ${JSON.stringify(database)} is ${encoding}, and has to be UTF8`;
 
 /**
  * Returns the connection of DATABASE_DIRECT_URL.
@@ -103,13 +96,10 @@ async function findDirect(one: pg.Client, directUrl: string): Promise<pg.ClientC
     await client.connect();
     const difference = await findDifference(one, client);
     if (difference === undefined) return direct;
-    const shown = JSON.stringify(withoutPassword(directUrl));
-    throw new SetupError(
-      `DATABASE_DIRECT_URL is ${shown}, but leads to ${difference}. Name the same database as DATABASE_URL, past its pooler.`,
-    );
+    throw urlError(directUrl, `leads to ${difference}`, 'DATABASE_DIRECT_URL');
   } catch (error) {
     if (error instanceof SetupError) throw error;
-    throw connectionError(directUrl, client, error, 'DATABASE_DIRECT_URL');
+    throw connectionError(directUrl, error, 'DATABASE_DIRECT_URL');
   } finally {
     await close();
   }
@@ -162,116 +152,25 @@ export function isAway(error: unknown): boolean {
   );
 }
 
-type Address = Pick<pg.Client, 'host' | 'port' | 'user'>;
-type Lost = Address & Pick<pg.Client, 'database'>;
-
-/**
- * The command that creates a database as the role of a client.
- * @param options of `createdb`, besides those for the server and the role.
- */
-export function createDatabase(
-  { host, port, user }: Address,
-  name: string,
-  options: readonly string[] = [],
-): string {
-  const command = ['createdb', '-h', host, '-p', String(port), '-U', user ?? '', ...options, name];
-  return `Make it: ${command.map(shellWord).join(' ')}`;
-}
-
-/**
- * @param client the client that could not connect, or lost its connection.
- * @param setting the setting that has the URL.
- */
-export function connectionError(
-  url: string,
-  client: Lost,
-  error: unknown,
-  setting: ServerSetting = 'DATABASE_URL',
-): SetupError {
-  return urlError(url, reasonOf(client, error, url, setting), setting, error);
-}
+/** @param setting the setting that has the URL. */
+export const connectionError = (url: string, error: unknown, setting?: ServerSetting) =>
+  urlError(url, reasonOf(error, url), setting, error);
 
 const urlError = (
   url: string,
-  { says, advice }: Diagnosis,
+  says: string,
   setting: ServerSetting = 'DATABASE_URL',
   cause?: unknown,
-) =>
-  new SetupError(`${setting} is ${JSON.stringify(withoutPassword(url))}, but ${says}. ${advice}`, { cause });
+): SetupError =>
+  new UnusableDatabase(`${setting} is ${JSON.stringify(withoutPassword(url))}, but ${says}`, { cause });
 
-export const readOnlyServer: Diagnosis = {
-  says: 'it is in recovery, and can only be read',
-  advice: 'Name the primary in DATABASE_URL.',
-};
+export const readOnlyServer = 'it is in recovery, and can only be read';
 
-/** Why a client cannot be used, and what to do about it. */
-export function reasonOf(
-  client: Lost,
-  error: unknown,
-  url = '',
-  setting: ServerSetting = 'DATABASE_URL',
-): Diagnosis {
+/** Why the server of a URL cannot be used. */
+export function reasonOf(error: unknown, url: string): string {
   if (isUnresponsive(error)) return unresponsive;
-  const said = errorText(error);
-  const code = systemCodeOf(error) ?? '';
-  const found = reasonsFor(client, said, setting).find(([pattern]) => pattern.test(`${code} ${said}`));
-  if (found) return { says: found[1], advice: found[2] };
   // The text of the error would show the host, which is a part of the password here.
-  if (hasCutPassword(url))
-    return {
-      says: 'cannot be reached: what it has for a host looks like a part of the password',
-      advice: encodedPassword,
-    };
-  const without = setting === 'DATABASE_URL' ? '; unset it for the embedded database' : '';
-  return { says: `cannot be reached: ${said}`, advice: `Start the server, or correct ${setting}${without}.` };
-}
-
-/**
- * The known reasons: each with a pattern for the code and text of the error, and the two texts of the diagnosis. Codes are those
- * of PostgreSQL (its documentation, appendix A) and of OpenSSL.
- */
-function reasonsFor(
-  client: Lost,
-  said: string,
-  setting: ServerSetting,
-): readonly [pattern: RegExp, says: string, advice: string][] {
-  const unchecked = `or write sslmode=no-verify in ${setting}, with which whoever stands between can pose as the server: see ${guideFile('configuration.md#tls')}.`;
-  const byVariable = process.env.PGSSLMODE
-    ? ' PGSSLMODE is set, and asks for TLS where a URL has no sslmode.'
-    : '';
-  return [
-    [/^3D000 /, `the server has no such database (${said})`, createDatabase(client, client.database ?? '')],
-    // A server that asks for passwords responds the same for a role that does not exist.
-    [
-      /^28P01 /,
-      `the server does not accept its password (${said})`,
-      'Correct it, or the name of the role, or make the role by createuser -P.',
-    ],
-    [
-      /^\S* role ".*" does not exist$/,
-      `the server has no such role (${said})`,
-      `Correct its name in ${setting}, or make it by createuser -P.`,
-    ],
-    [
-      /does not support SSL/,
-      `the server does not offer TLS (${said})`,
-      `Leave sslmode out of ${setting}, or switch TLS on at the server.${byVariable}`,
-    ],
-    [
-      /^\S*(CERT_|_CERT\b|LEAF_SIGNATURE)/,
-      `the certificate of the server is not trusted (${said})`,
-      `Add sslrootcert=/path/of/ca.pem to ${setting}, the certificate of who has signed it; name the host as the certificate does; renew it if it is out of date; ${unchecked}${byVariable}`,
-    ],
-    // `pg` throws this if the server asks for a password that the URL does not have.
-    [
-      /password must be a string/,
-      'the server asks for a password, which it lacks',
-      'Write it as postgresql://user:password@host/database.',
-    ],
-    [
-      /^(?=\S*\d)[\dA-Z]{5} /,
-      `the server does not let it in: ${said}`,
-      `See to that, or correct ${setting}.`,
-    ],
-  ];
+  if (hasCutPassword(url) && !(error instanceof pg.DatabaseError))
+    return 'cannot be used: what it has for a host looks like a part of the password';
+  return `cannot be used: ${errorText(error)}`;
 }

@@ -3,9 +3,8 @@
 import { getDatamodel } from './generated/pothos.ts';
 import { type ModelName, tables } from './models.ts';
 
-export interface Relation {
-  readonly model: ModelName;
-  readonly isList: boolean;
+/** A relation that statements can join by one column of each model, one of which is the `id`. */
+export interface Relation extends Pick<Link, 'model' | 'isList'> {
   /** The columns that the relation joins by: `here` is in the model of the field, `there` in the related model. */
   readonly here: string;
   readonly there: string;
@@ -63,8 +62,6 @@ const hasId = (model: string) => fieldsIn(model).some(({ name }) => name === 'id
 export const columnsOf = (table: ModelName): readonly string[] =>
   fieldsIn(table).flatMap(({ name, relationName }) => (relationName === undefined ? [name] : []));
 
-type GeneratedField = ReturnType<typeof fieldsIn>[number];
-
 /** A relation as Prisma's client has it. Its key may have several columns, and refer to columns other than an `id`. */
 export interface Link {
   readonly model: ModelName;
@@ -91,23 +88,23 @@ export const linksOf = (model: ModelName): readonly string[] =>
  * The relation of a field, if it refers to an `id`. If a foreign key has two columns, the first one identifies the row, and the
  * second one only ensures that both rows have the same owner.
  */
-function relationOf(model: string, field: GeneratedField): Relation | undefined {
-  const { type, isList, relationName, relationFromFields: [own] = [] } = field;
-  if (relationName === undefined || !hasId(own === undefined ? model : type)) return undefined;
-  const other = fieldsIn(type).find(
-    (each) => each.relationName === relationName && each.relationFromFields?.length,
-  );
-  const there = own === undefined ? other?.relationFromFields?.[0] : 'id';
-  return there === undefined ? undefined : { model: type as ModelName, isList, here: own ?? 'id', there };
+function relationOf(model: ModelName, name: string): Relation | undefined {
+  const link = linkOf(model, name);
+  if (!link) return undefined;
+  const [own] = link.columns;
+  const other = link.inverse === undefined ? undefined : linkOf(link.model, link.inverse);
+  const there = own === undefined ? other?.columns[0] : 'id';
+  if (there === undefined || !hasId(own === undefined ? model : link.model)) return undefined;
+  return { model: link.model, isList: link.isList, here: own ?? 'id', there };
 }
 
-function readFields(model: string): [string, Field][] {
+function readFields(model: ModelName): [string, Field][] {
   const fields = fieldsIn(model);
   return fields.flatMap((field): [string, Field][] => {
     const { name, type, isRequired } = field;
     const isKey =
       field.isId || field.isUnique || fields.some((each) => each.relationFromFields?.includes(name));
-    const relation = relationOf(model, field);
+    const relation = relationOf(model, name);
     if (field.relationName !== undefined && !relation) return [];
     return [[name, { type, isRequired, isKey, ...(relation && { relation }) }]];
   });

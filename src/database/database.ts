@@ -1,9 +1,8 @@
 /** Opens the database, an embedded PostgreSQL or a server, for gateways and commands. */
 
 import pRetry from 'p-retry';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Config } from '../config/config.ts';
-import { errorText } from '../errors.ts';
 import { closeAll } from './closing.ts';
 import { findServer, type ServerUrls } from './connection.ts';
 import { findEmbedded, openEmbedded } from './embedded/embedded.ts';
@@ -14,7 +13,7 @@ import { listenToEngine, listenToServer, type ReadLog } from './feed/notify.ts';
 import { watchServer } from './identity.ts';
 import { type MigrationListener, migrate } from './migrate.ts';
 import { createSql, type ReadCheck, type Sql, statementName } from './reader/sql.ts';
-import { endWhenSilent, longestConnecting, NoConnection, sessionSettings } from './session.ts';
+import { endWhenSilent, longestConnecting, Pool, settingsText } from './session.ts';
 
 export interface ConnectedDatabase {
   readonly pool: pg.Pool;
@@ -68,16 +67,16 @@ type DatabaseSettings = Pick<Config, 'DATABASE_URL' | 'DATA_DIR'> &
  */
 export async function openDatabase(
   config: DatabaseSettings,
-  bounds?: PoolLimits,
+  limits?: PoolLimits,
   listener?: MigrationListener,
 ): Promise<Database> {
   const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl } = config;
-  if (url !== undefined) return openServer({ url, directUrl }, bounds, listener);
+  if (url !== undefined) return openServer({ url, directUrl }, limits, listener);
   const postgres = await openEmbedded(config.DATA_DIR, await newDatabaseFile());
   const { connection, failure, close } = postgres;
   await migrate(connection, undefined, listener).catch((error) => closeAll([postgres], [error]));
   return {
-    ...connectTo(connection, { bounds, release: close }),
+    ...connectTo(connection, { limits, release: close }),
     embedded: true,
     failure,
     // The engine announces in one way only.
@@ -116,21 +115,21 @@ export const retryWhileInUse = <Opened>(longest: number, open: () => Promise<Ope
 
 async function openServer(
   urls: ServerUrls,
-  bounds?: PoolLimits,
+  limits?: PoolLimits,
   listener?: MigrationListener,
 ): Promise<Database> {
   const { server, direct, pooled, decodes } = await findServer(urls);
   await migrate(direct, undefined, listener);
   const watch = watchServer();
-  const makeSettings = sessionSettingsOf(bounds);
+  const setUp = sessionSetUp(limits);
   return {
     ...connectTo(server, {
-      bounds,
+      limits,
       ...(pooled
         ? { readCheck: watch.check }
-        : { prepare: (client) => makeSettings(client).then(() => watch.add(client)) }),
+        : { prepare: (client) => setUp(client).then(() => watch.add(client)) }),
       // Commands have few statements. Behind a pooler they prepare none, so as to leave nothing in its sessions.
-      ...((!pooled || bounds) && { nameOf: statementName }),
+      ...((!pooled || limits) && { nameOf: statementName }),
     }),
     embedded: false,
     // A server that is away may come back.
@@ -156,13 +155,10 @@ const longestOfCommand = 60_000;
  * lock. It uses a statement, since some proxies reject such settings in the startup packet. The embedded engine has no timers,
  * and no locks of other programs.
  */
-export function sessionSettingsOf(
-  bounds: PoolLimits | undefined,
-  others: Readonly<Record<string, string>> = {},
-) {
-  const text = sessionSettings(
-    bounds && {
-      statement_timeout: String(bounds.statement),
+export function sessionSetUp(limits: PoolLimits | undefined, others: Readonly<Record<string, string>> = {}) {
+  const text = settingsText(
+    limits && {
+      statement_timeout: String(limits.statement),
       idle_in_transaction_session_timeout: String(longestIdle),
       ...others,
     },
@@ -171,7 +167,7 @@ export function sessionSettingsOf(
 }
 
 interface ConnectOptions {
-  readonly bounds?: PoolLimits | undefined;
+  readonly limits?: PoolLimits | undefined;
   readonly nameOf?: (text: string) => string;
   readonly readCheck?: ReadCheck;
   /** Prepares a new connection for its first statement. */
@@ -180,53 +176,25 @@ interface ConnectOptions {
   release?(): Promise<void>;
 }
 
-/** A pool whose errors of connecting are told from those of statements. All its queries connect by this method. */
-class Pool extends pg.Pool {
-  override connect(): Promise<pg.PoolClient>;
-  override connect(callback: Connected): void;
-  override connect(callback?: Connected): Promise<pg.PoolClient> | undefined {
-    if (!callback)
-      return super.connect().catch((error: unknown) => {
-        throw unconnected(error);
-      });
-    super.connect((error, ...opened) => callback(error && unconnected(error), ...opened));
-    return undefined;
-  }
-}
-
-type Connected = (
-  error: Error | undefined,
-  client: pg.PoolClient | undefined,
-  done: (release?: unknown) => void,
-) => void;
-
-const unconnected = (error: unknown) => new NoConnection(errorText(error), { cause: error });
-
 /** Opens a pool, and the SQL interface over it. */
 export function connectTo(
   connection: pg.PoolConfig,
-  { bounds, nameOf, readCheck, prepare, release }: ConnectOptions = {},
+  { limits, nameOf, readCheck, prepare, release }: ConnectOptions = {},
 ): ConnectedDatabase {
   const pool = new Pool({
     ...connection,
     // These limits also hold if the server vanishes silently. For statements of a gateway, `endWhenSilent` does that.
-    ...(bounds ? { max: bounds.connections } : { query_timeout: longestOfCommand }),
+    ...(limits ? { max: limits.connections } : { query_timeout: longestOfCommand }),
     connectionTimeoutMillis: connection.connectionTimeoutMillis ?? longestConnecting,
     // TCP probes notice a server that vanishes silently while no statement runs.
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     // The pool waits for its promise.
     async onConnect(client) {
-      if (bounds) endWhenSilent(client, bounds.statement + lateness);
+      if (limits) endWhenSilent(client, limits.statement + lateness);
       await prepare?.(client);
     },
   });
-  // A connection that breaks while idle is replaced at the next query; without a listener it would end the process.
-  pool.on('error', () => {});
-  // The pool removes its own listener from a connection that it hands out. One packet may contain both a response, after which the
-  // connection is handed out, and an error that ends the connection. Both are read before the code that waits for the connection
-  // runs. Without a listener the error would end the process.
-  pool.on('connect', (client) => client.on('error', () => {}));
   return {
     pool,
     sql: createSql(pool, nameOf, readCheck),

@@ -8,10 +8,9 @@ import { hash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { program } from '../config/config.ts';
-import { type Diagnosis, errorText, lacksRight, SetupError, systemCodeOf } from '../errors.ts';
-import { guideFile, root } from '../root.ts';
-import { createDatabase } from './connection.ts';
-import { createSession, isUnresponsive, unresponsiveText } from './session.ts';
+import { errorText, lacksRight, SetupError, systemCodeOf, UnusableDatabase } from '../errors.ts';
+import { root } from '../root.ts';
+import { createSession, isUnresponsive, unresponsive } from './session.ts';
 
 const checkedIn = new URL('prisma/migrations/', root);
 
@@ -75,9 +74,9 @@ export async function migrate(
   }
 }
 
-/** @throws {SetupError} if there is a problem. @param what names the database or the file that has it. */
-export function reject(what: string, problem: Diagnosis | undefined): void {
-  if (problem) throw new SetupError(`${what} cannot be used: ${problem.says}. ${problem.advice}`);
+/** @throws {UnusableDatabase} if there is a problem. @param what names the database or the file that has it. */
+export function reject(what: string, problem: string | undefined): void {
+  if (problem !== undefined) throw new UnusableDatabase(`${what} cannot be used: ${problem}`);
 }
 
 /** Begins a transaction, without the time limits of the role, once no other process migrates. */
@@ -118,16 +117,17 @@ async function apply(client: pg.ClientBase, { name, sql }: Migration): Promise<v
   );
 }
 
-/** Says what to do about an error. @param isRead whether the applied migrations could be read. */
+/** Says what failed. @param isRead whether the applied migrations could be read. */
 function explain({ user }: pg.Client, error: unknown, isRead: boolean): SetupError {
-  const text = isUnresponsive(error) ? unresponsiveText : errorText(error);
+  const text = isUnresponsive(error) ? unresponsive : errorText(error);
+  if (systemCodeOf(error) !== lacksRight)
+    return new UnusableDatabase(`The database could not be migrated: ${text}`, { cause: error });
   const role = `The role ${JSON.stringify(user)}`;
-  const rights = guideFile('deployment.md#roles-and-rights');
-  const lacking = isRead
-    ? `${role} may not migrate the database: ${text}. Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the tables. ${rights} has the rights that any other role needs.`
-    : `${role} may not read the database: ${text}. Grant it the rights of ${rights}, or use another role.`;
-  const says = systemCodeOf(error) === lacksRight ? lacking : `The database could not be migrated: ${text}`;
-  return new SetupError(says, { cause: error });
+  if (!isRead) return new UnusableDatabase(`${role} may not read the database: ${text}`, { cause: error });
+  return new SetupError(
+    `${role} may not migrate the database: ${text}. Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the tables.`,
+    { cause: error },
+  );
 }
 
 const createLedger = `
@@ -145,12 +145,18 @@ const createLedger = `
 /** The checksum of a migration in the ledger. */
 export const checksumOf = (sql: string) => hash('sha256', sql, 'hex');
 
-/** Reads the migrations in the ledger, and whether each was applied completely. The ledger may be that of another program. */
+/**
+ * Reads the migrations in the ledger, and whether each was applied completely. The ledger may be that of another program.
+ * @throws {SetupError} if the role may use no schema, so that a ledger could not be seen.
+ */
 export async function readLedger(client: pg.ClientBase) {
   const { rows: tables } = await client.query(
     `SELECT FROM pg_class WHERE oid = to_regclass('"_prisma_migrations"')`,
   );
-  if (tables.length === 0) return [];
+  if (tables.length === 0) {
+    reject('DATABASE_URL', await findPathProblem(client));
+    return [];
+  }
   const { rows } = await client.query<{ name: string; checksum: string | null; isApplied: boolean }>(
     `SELECT migration_name AS name, to_jsonb(ledger) ->> 'checksum' AS checksum, finished_at IS NOT NULL AND rolled_back_at IS NULL AS "isApplied"
      FROM "_prisma_migrations" AS ledger`,
@@ -162,7 +168,7 @@ export async function readLedger(client: pg.ClientBase) {
 export async function findForeignTables(
   client: pg.Client,
   migrations?: readonly Migration[],
-): Promise<Diagnosis | undefined> {
+): Promise<string | undefined> {
   // Tables and views, except those of extensions. They are read before the ledger: another gateway may create all of it
   // in between.
   const { rows } = await client.query<{ name: string }>(`
@@ -175,35 +181,29 @@ export async function findForeignTables(
   const ledger = await readLedger(client);
   if (rows.length === 0 || ledger.some((entry) => ours.some(({ name }) => name === entry.name)))
     return undefined;
-  const name = client.database === 'dovetail' ? 'dovetail_gateway' : 'dovetail';
-  return {
-    says: `the database ${JSON.stringify(client.database)} has tables of something else, such as ${rows.map((row) => row.name).join(', ')}`,
-    advice: `Dovetail takes a database of its own. ${createDatabase(client, name)}. Name it in DATABASE_URL; or have a schema of its own here: CREATE SCHEMA dovetail, and ?options=-c%20search_path%3Ddovetail at the end of DATABASE_URL.`,
-  };
+  return `the database ${JSON.stringify(client.database)} has tables of something else, such as ${rows.map((row) => row.name).join(', ')}`;
+}
+
+/** Describes a `search_path` without a schema that the role may use: PostgreSQL skips the others, and all tables seem to be missing. */
+export async function findPathProblem(client: pg.ClientBase): Promise<string | undefined> {
+  const { rows } = await client.query<{ role: string; path: string }>(
+    `SELECT current_user AS role, current_setting('search_path') AS path WHERE current_schema() IS NULL`,
+  );
+  const [found] = rows;
+  return (
+    found &&
+    `its search_path is ${found.path}, and it has no schema that the role ${JSON.stringify(found.role)} may use`
+  );
 }
 
 /** Describes why the tables cannot be created in an empty database. */
-export async function findSchemaProblem(client: pg.ClientBase): Promise<Diagnosis | undefined> {
-  const { rows } = await client.query<
-    Record<'role' | 'path' | 'grantee' | 'quoted', string> & { schema: string | null }
-  >(
-    `SELECT current_user AS role, current_setting('search_path') AS path, quote_ident(current_user) AS grantee,
-       quote_ident(current_schema()) AS quoted, current_schema() AS schema
-     WHERE has_schema_privilege(current_schema(), 'CREATE') IS NOT TRUE`,
+export async function findSchemaProblem(client: pg.ClientBase): Promise<string | undefined> {
+  const { rows } = await client.query<{ role: string; schema: string }>(
+    `SELECT current_user AS role, current_schema() AS schema WHERE NOT has_schema_privilege(current_schema(), 'CREATE')`,
   );
   const [found] = rows;
-  if (!found) return undefined;
-  const role = JSON.stringify(found.role);
-  // PostgreSQL skips schemas that the role may not use.
-  if (found.schema === null)
-    return {
-      says: `its search_path is ${found.path}, and it has no schema that the role ${role} may use`,
-      advice: `Make one with CREATE SCHEMA, or as its owner run GRANT USAGE, CREATE ON SCHEMA … TO ${found.grantee}; or correct the search_path, in DATABASE_URL or of the role.`,
-    };
-  return {
-    says: `the role ${role} may not create tables in the schema ${JSON.stringify(found.schema)}`,
-    advice: `Run \`${program()} migrate\` with a DATABASE_URL of the role that owns the database, or grant this one the right: GRANT CREATE ON SCHEMA ${found.quoted} TO ${found.grantee};`,
-  };
+  if (!found) return findPathProblem(client);
+  return `the role ${JSON.stringify(found.role)} may not create tables in the schema ${JSON.stringify(found.schema)}`;
 }
 
 /** The number of applied migrations, the pending ones, and those that this version does not know. */
@@ -227,13 +227,8 @@ async function readPending(client: pg.ClientBase, migrations: readonly Migration
 }
 
 /** Describes a database with migrations that this version does not know. */
-export function findVersionProblem(unknown: readonly string[]): Diagnosis | undefined {
-  if (unknown.length === 0) return undefined;
-  return {
-    says: `it has migrations of another version: ${unknown.join(', ')}`,
-    advice: 'Install the version that has them, or name another database.',
-  };
-}
+export const findVersionProblem = (unknown: readonly string[]) =>
+  unknown.length === 0 ? undefined : `it has migrations of another version: ${unknown.join(', ')}`;
 
 /** The migrations, oldest first. */
 export async function readMigrations(folder = checkedIn): Promise<Migration[]> {

@@ -7,7 +7,7 @@
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { SetupError } from '../errors.ts';
+import { errorText, UnusableDatabase } from '../errors.ts';
 
 /** How long, in milliseconds, to wait for a connection. */
 export const longestConnecting = 5_000;
@@ -22,6 +22,38 @@ const longestEnding = 1_000;
 export class NoConnection extends Error {
   override name = 'NoConnection';
 }
+
+/** A pool whose errors of connecting are told from those of statements. All its queries connect by this method. */
+export class Pool extends pg.Pool {
+  constructor(config: pg.PoolConfig) {
+    super(config);
+    // A connection that breaks while idle is replaced at the next query; without a listener it would end the process.
+    this.on('error', () => {});
+    // The pool removes its own listener from a connection that it hands out. One packet may contain both a response, after which the
+    // connection is handed out, and an error that ends the connection. Both are read before the code that waits for the connection
+    // runs. Without a listener the error would end the process.
+    this.on('connect', (client) => client.on('error', () => {}));
+  }
+
+  override connect(): Promise<pg.PoolClient>;
+  override connect(callback: Connected): void;
+  override connect(callback?: Connected): Promise<pg.PoolClient> | undefined {
+    if (!callback)
+      return super.connect().catch((error: unknown) => {
+        throw unconnected(error);
+      });
+    super.connect((error, ...opened) => callback(error && unconnected(error), ...opened));
+    return undefined;
+  }
+}
+
+type Connected = (
+  error: Error | undefined,
+  client: pg.PoolClient | undefined,
+  done: (release?: unknown) => void,
+) => void;
+
+const unconnected = (error: unknown) => new NoConnection(errorText(error), { cause: error });
 
 export type Session = ReturnType<typeof createSession>;
 
@@ -42,7 +74,7 @@ export function createSession(connection: pg.ClientConfig, statement = startStat
     /** Connects the client, with the settings that statements rely on. */
     async connect() {
       await client.connect();
-      await makeSessionSettings(client, connection);
+      await setUpSession(client, connection);
     },
     /** Ends the connection, even if the server does not respond. */
     async close() {
@@ -85,12 +117,8 @@ export function isUnresponsive(error: unknown): boolean {
   return error instanceof Error && /\bQuery read timeout\b/.test(error.message);
 }
 
-/** The diagnosis of a silent database. */
-export const unresponsive = {
-  says: 'the database took the connection and then did not respond in time',
-  advice: 'Look whether its pooler is paused, its disk is full or hangs, or somebody holds a lock.',
-};
-export const unresponsiveText = `${unresponsive.says}. ${unresponsive.advice}`;
+/** What an operator is told of a silent database. */
+export const unresponsive = 'the database took the connection and then did not respond in time';
 
 /** Whether there is a pooler in between: it gives each client an invented process id. */
 export async function isPooled(client: pg.Client): Promise<boolean> {
@@ -142,7 +170,7 @@ const reliedOn: Readonly<Record<string, readonly [value: string, accepted: RegEx
  * The statements that set up a session that no other client uses. They also switch off its idle timeout: the gateway listens in it,
  * or keeps it in its pool. Not every server has that setting.
  */
-export function sessionSettings(more: Readonly<Record<string, string>> = {}): string {
+export function settingsText(more: Readonly<Record<string, string>> = {}): string {
   const values = Object.entries(reliedOn).map(([name, [value]]) => [name, value] as const);
   return [
     ...[...values, ...Object.entries(more)].map(([name, value]) => `SET ${name} = '${value}'`),
@@ -151,20 +179,20 @@ export function sessionSettings(more: Readonly<Record<string, string>> = {}): st
 }
 
 /** Sets up the session of a connection to a server, unless there is a pooler: other clients may use the session as well. */
-export async function makeSessionSettings(client: pg.Client, server: pg.ClientConfig): Promise<void> {
+export async function setUpSession(client: pg.Client, server: pg.ClientConfig): Promise<void> {
   // The embedded engine has only its own defaults.
   if (server.connectionString === undefined || (await isPooled(client))) return;
-  await client.query(sessionSettings());
+  await client.query(settingsText());
 }
 
 /**
  * Makes sure that the gateway can work through a pooler, without settings of its own.
- * @throws {SetupError} with a line that says what to change.
+ * @throws {UnusableDatabase} with a line that says what to change.
  */
 export async function checkPooler(client: pg.Client): Promise<void> {
   await client.query('BEGIN').catch((error: Error) => {
-    throw new SetupError(
-      `DATABASE_URL names a pooler without transactions, but takes one with: set its pool_mode to transaction or session (${error.message}).`,
+    throw new UnusableDatabase(
+      `DATABASE_URL names a pooler without transactions, but takes one with: set its pool_mode to transaction or session (${error.message})`,
     );
   });
   await client.query('COMMIT');
@@ -174,7 +202,7 @@ export async function checkPooler(client: pg.Client): Promise<void> {
   const wrong = rows.filter(({ name, setting }) => !reliedOn[name]?.[1].test(setting));
   if (wrong.length === 0) return;
   const changes = wrong.map(({ role, name }) => `ALTER ROLE ${role} SET ${name} = '${reliedOn[name]?.[0]}';`);
-  throw new SetupError(
-    `DATABASE_URL names a pooler, through which sessions are used as they are. Run ${changes.join(' ')} and have the pooler reconnect.`,
+  throw new UnusableDatabase(
+    `DATABASE_URL names a pooler, through which sessions are used as they are. Run ${changes.join(' ')} and have the pooler reconnect`,
   );
 }

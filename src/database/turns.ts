@@ -12,7 +12,7 @@ import type { Sql } from './reader/sql.ts';
 import { longestConnecting } from './session.ts';
 
 /** The id of a user, or the address of a client whose user is not known yet. An address has no statements. */
-export type User = number | string;
+type QueueKey = number | string;
 
 /** Runs a statement when it is the user's turn. Rejects with a 503 if that takes longer than a connection may take. */
 export type RunInTurn = <Result>(statement: () => Promise<Result>) => Promise<Result>;
@@ -71,7 +71,7 @@ export function createTurns(connections: number, maxWaiting: number) {
     }
   }
 
-  function runnerBy(queue: FairQueue, user: User): RunInTurn {
+  function runnerBy(queue: FairQueue, user: QueueKey): RunInTurn {
     const request = { waiting: 0 };
     return (statement) => {
       // While there is room, no statement waits.
@@ -92,7 +92,7 @@ export function createTurns(connections: number, maxWaiting: number) {
 
   return {
     /** Lets a request begin, or counts it as rejected. @returns whether it may begin. */
-    admit(user: User): boolean {
+    admit(user: QueueKey): boolean {
       const now = performance.now();
       const usual = now - requests.lastEmpty() < burst.lasts ? maxWaiting * burst.factor : maxWaiting;
       const most = now - lastRejection < overloadLasts ? shortest : usual;
@@ -104,9 +104,9 @@ export function createTurns(connections: number, maxWaiting: number) {
       return false;
     },
     /** Makes the runner for the statements of one request. Call it for each request. */
-    forRequest: (user: User) => runnerBy(requests, user),
+    forRequest: (user: QueueKey) => runnerBy(requests, user),
     /** The same for a live query. Its statements alternate with those of requests, and cause no rejections. */
-    forLiveQuery: (user: User) => runnerBy(live, user),
+    forLiveQuery: (user: QueueKey) => runnerBy(live, user),
     figures,
   };
 }
@@ -118,7 +118,7 @@ interface Request {
 
 /** The waiting statements of a user, the oldest first, and how many requests they belong to. */
 interface Line {
-  readonly user: User;
+  readonly user: QueueKey;
   readonly entries: { readonly request: Request; begin(): void }[];
   requests: number;
 }
@@ -128,7 +128,7 @@ type FairQueue = ReturnType<typeof createFairQueue>;
 /** Waiting statements. Each user has a line of their own, and these are served in turn (fair queueing, as in RFC 8290). */
 function createFairQueue() {
   /** The line whose turn is next comes first. */
-  const lines = new Map<User, Line>();
+  const lines = new Map<QueueKey, Line>();
   let waiting = 0;
   let lastEmpty = 0;
 
@@ -137,11 +137,11 @@ function createFairQueue() {
     lastEmpty: () => lastEmpty,
     waiting: () => waiting,
     /** How many requests of the user have waiting statements, and how many other users have any. */
-    sharesOf(user: User) {
+    sharesOf(user: QueueKey) {
       const line = lines.get(user);
       return { own: line?.requests ?? 0, others: lines.size - (line ? 1 : 0) };
     },
-    add(user: User, request: Request, begin: () => void): void {
+    add(user: QueueKey, request: Request, begin: () => void): void {
       if (lines.size === 0) lastEmpty = performance.now();
       const line = lines.get(user) ?? { user, entries: [], requests: 0 };
       lines.set(user, line);

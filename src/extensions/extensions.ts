@@ -4,11 +4,13 @@
  */
 
 import type { Extension } from '../extensionPoints.ts';
+import { batching } from './batching/extension.ts';
 import { compiler } from './compiler/extension.ts';
 import { demo } from './demo/extension.ts';
 import { doctor } from './doctor/extension.ts';
 import { dump } from './dump/extension.ts';
 import { federation } from './federation/extension.ts';
+import { followed } from './followed/extension.ts';
 import { logFeed } from './logFeed/extension.ts';
 import { mcp } from './mcp/extension.ts';
 import { metrics } from './metrics/extension.ts';
@@ -27,6 +29,8 @@ export const extensions: readonly Extension[] = [
   federation,
   yogaPlugins,
   persistedOperations,
+  batching,
+  followed,
   logFeed,
   standbys,
   upstream,

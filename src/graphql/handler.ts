@@ -9,20 +9,20 @@ import { setImmediate } from 'node:timers/promises';
 import { type ExecutionResult, GraphQLError, type GraphQLSchema, OperationTypeNode } from 'graphql';
 import { type GraphQLParams, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
+import { unauthorized } from '../auth/unauthorized.ts';
 import type { Recheck, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
-import { clientErrorOf, errorText } from '../errors.ts';
+import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRecord, parseJson, readJson } from '../http/json.ts';
 import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
-import type { Batch, Computed, OtherWork, Task, Work } from '../http/task.ts';
+import type { Batch, BatchedOperation, Computed, OtherWork, Task, Work } from '../http/task.ts';
 import { createExplorer } from '../pages/explorer.ts';
 import type { TokenFor } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
 import type { LiveReads } from '../schema/liveReads.ts';
-import { readBatch } from './batches.ts';
 import type { CheckedOperation, RequestContext } from './context.ts';
 import { createDocuments } from './documents.ts';
 import { received as receivedFrom, requestFor } from './fetch.ts';
@@ -30,6 +30,7 @@ import {
   type Accepted,
   acceptedBy,
   graphqlType,
+  jsonType,
   notAcceptable,
   requestFailure,
   responseOf,
@@ -38,6 +39,7 @@ import {
   vary,
 } from './overHttp.ts';
 import { createPersistedOperations, type NamedOperations } from './persisted.ts';
+import { measure } from './plugins/complexity.ts';
 import { noteErrors } from './plugins/errors.ts';
 import { createReadInTurn, type Named } from './readingTurns.ts';
 import { exactText } from './values.ts';
@@ -64,6 +66,8 @@ interface GraphqlOptions {
   readonly tokenFor: TokenFor;
   readonly recheck: Recheck;
   readonly persisted: NamedOperations;
+  /** Whether the body of a POST may be a list of operations. */
+  readonly takesBatches: boolean;
   /** The schema that is served, if it is not the gateway's own. */
   readonly schema?: GraphQLSchema | undefined;
   /** Plugins of others. */
@@ -73,7 +77,7 @@ interface GraphqlOptions {
 /** The work for a request, or the response to a request that cannot be read. */
 type Handled = HttpResponse | Task | Batch;
 
-export type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Handled | Promise<Handled>;
+type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Handled | Promise<Handled>;
 
 const otherMethod = 'Use GET or POST';
 
@@ -81,7 +85,7 @@ const otherMethod = 'Use GET or POST';
 const noSingleConnection = `${otherMethod}. With graphql-sse, set singleConnection: false`;
 
 export function createGraphqlHandler(options: GraphqlOptions) {
-  const { config, recheck } = options;
+  const { config, recheck, takesBatches } = options;
   const tasks = createTasks(options);
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.tokenFor, config) : undefined;
 
@@ -94,8 +98,11 @@ export function createGraphqlHandler(options: GraphqlOptions) {
     const checked = sender && recheck(exchange, sender);
     const viewer = checked instanceof Promise ? await checked : checked;
     // Most bodies are objects, which are parsed when they are not in the cache.
-    const batch = body[0] === brace ? undefined : readBatch(config, tasks, { exchange, body, viewer });
-    return batch ?? tasks.of({ exchange, viewer, accepted }, { body });
+    const content = body[0] === brace ? undefined : parseJson(body.toString());
+    if (!Array.isArray(content) || !takesBatches) return tasks.of({ exchange, viewer, accepted }, { body });
+    return viewer
+      ? { operations: content, read: batchReader(tasks, { exchange, viewer }) }
+      : unauthorized(exchange);
   }
 
   const graphql: GraphqlHandler = (exchange, viewer) => {
@@ -117,6 +124,8 @@ export function createGraphqlHandler(options: GraphqlOptions) {
 /** Within a WebSocket or a tool call each result is JSON. */
 const asMessage: Accepted = { whole: graphqlType, stream: undefined };
 
+const asJson: Accepted = { whole: jsonType, stream: undefined };
+
 /** The parameters of a request as they came: in the target of a GET, in a body, or parsed by a transport such as a WebSocket. */
 type Given = { readonly target: string } | { readonly body: Buffer } | { readonly content: unknown };
 
@@ -129,7 +138,10 @@ function createTasks(options: GraphqlOptions) {
   const persisted = createPersistedOperations({ config, file: options.persisted });
   const yoga = startYoga({
     ...options,
-    ...{ documents, persisted, others, schema: documents.schema },
+    documents,
+    persisted,
+    others,
+    schema: documents.schema,
   });
   const run = createRun(yoga, others, options.createContext);
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
@@ -192,6 +204,28 @@ function createTasks(options: GraphqlOptions) {
   };
 }
 
+/** Makes the function that reads the operations of a batch. */
+const batchReader =
+  (
+    { documents, readInTurn, resolve, of }: ReturnType<typeof createTasks>,
+    sender: { readonly exchange: Exchange; readonly viewer: Viewer },
+  ): Batch['read'] =>
+  async (content) =>
+    readInTurn(content, sender, (viewer, named): BatchedOperation | undefined => {
+      if (!viewer) return undefined;
+      const found = resolve(content, viewer, named);
+      // Rejected now: if a later operation of the batch registered its hash, it would run without having been counted.
+      if (found instanceof GraphQLError)
+        return { type: undefined, complexity: 0, task: responseOf({ errors: [found] }, jsonType) };
+      const variables = isRecord(content) && isRecord(content.variables) ? content.variables : {};
+      const measured = found && measure(documents, found, variables);
+      return {
+        type: found?.operation.type,
+        complexity: measured && 'complexity' in measured ? measured.complexity : 0,
+        task: of({ ...sender, viewer, accepted: asJson }, { content }),
+      };
+    });
+
 /** A key that equal requests of a viewer share; undefined for requests whose response is never cached. */
 function cacheKeyOf(
   { accepted: { whole } }: Received,
@@ -210,24 +244,25 @@ function cacheKeyOf(
 function paramsOf(given: Given): unknown {
   if ('content' in given) return given.content;
   if ('target' in given) return paramsIn(new URLSearchParams(given.target.split(/\?(.*)/s)[1]));
-  const text = given.body.toString();
-  try {
-    return readJson(text) ?? unreadableRequest('The body must be an object with a query, and not null');
-  } catch (error) {
-    return unreadableRequest(text === '' ? 'The body is empty' : `The body is not JSON: ${errorText(error)}`);
-  }
+  const read = readJson(given.body.toString(), 'The body');
+  if ('problem' in read) return unreadableRequest(read.problem);
+  return read.value ?? unreadableRequest('The body must be an object with a query, and not null');
 }
 
 /** The parameters in the target of a GET. Others may stand beside them. An empty one counts as none. */
 function paramsIn(given: URLSearchParams): unknown {
   const textOf = (name: string) => given.get(name) || undefined;
-  const [variables, extensions] = ['variables', 'extensions'].map((name) =>
-    parseJson(textOf(name) ?? 'null'),
-  );
-  if (variables === undefined || extensions === undefined)
-    return unreadableRequest('variables and extensions must be JSON');
-  const [query, operationName] = ['query', 'operationName'].map(textOf);
-  return { query, operationName, variables, extensions, documentId: given.get('documentId') };
+  const jsonOf = (name: string) => readJson(textOf(name) ?? 'null', `The parameter ${name}`);
+  const [variables, extensions] = [jsonOf('variables'), jsonOf('extensions')];
+  if ('problem' in variables) return unreadableRequest(variables.problem);
+  if ('problem' in extensions) return unreadableRequest(extensions.problem);
+  return {
+    query: textOf('query'),
+    operationName: textOf('operationName'),
+    variables: variables.value,
+    extensions: extensions.value,
+    documentId: given.get('documentId'),
+  };
 }
 
 const other = (run: OtherWork['run'], mayHaveWritten = false): OtherWork => ({

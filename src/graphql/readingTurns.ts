@@ -18,7 +18,7 @@ export type Named = string | GraphQLError | undefined;
  * Does work that begins by reading the document of a request: at once if the document is cached, or else when it is the user's turn.
  * The viewer is null for an anonymous client, or if the token has ended meanwhile.
  */
-export type ReadInTurn = <Result>(
+type ReadInTurn = <Result>(
   params: unknown,
   received: Pick<RequestContext, 'exchange' | 'viewer'>,
   work: (viewer: Viewer | null, named: Named) => Result,

@@ -25,7 +25,11 @@ export function startYoga({ schema, ...options }: YogaOptions) {
     },
     extraParamNames: ['documentId'],
     // The pipeline does these, and `documents.ts` caches within bounds.
-    ...{ cors: false, graphiql: false, landingPage: false, logging: false, maxRequestBodySize: false },
+    cors: false,
+    graphiql: false,
+    landingPage: false,
+    logging: false,
+    maxRequestBodySize: false,
     parserAndValidationCache: false,
     // No URL has a space, so there is no other health check than the gateway's.
     healthCheckEndpoint: ' ',

@@ -16,8 +16,8 @@ export function addressOf(request: IncomingMessage, trustedProxies: number): str
 /** How many of the eight groups of an IPv6 address name the network. */
 const networkGroups = 4;
 
-/** A text that is no address stays as it is. */
-function networkOf(hop: string): string {
+/** The network of an IPv6 address, or the IPv4 address itself. A text that is no address stays as it is. */
+export function networkOf(hop: string): string {
   // Some proxies add the port.
   const written = hop.replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1').replace(/^\[([^\]]*)\](:\d+)?$/, '$1');
   if (!ipaddr.isValid(written)) return written;

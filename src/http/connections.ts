@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { IncomingMessage, type RequestListener, type Server, ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { networkOf } from './clientAddress.ts';
 import { errorResponse, type HttpError, httpErrors } from './errorResponse.ts';
 import type { Exchange } from './exchange.ts';
 import { send } from './send.ts';
@@ -35,6 +36,9 @@ export const timeouts: Timeouts = {
   idle: 75_000,
   closing: 5_000,
 };
+
+/** How long, in seconds, a request may wait for a change: less than `silence`, and than the minute after which many proxies give up. */
+export const longestWait = 50;
 
 /** How long, in milliseconds, a client may take to read its last response before the connection is cut. */
 const lastWords = 1_000;
@@ -65,11 +69,15 @@ function readDescriptors(): number {
 /** How many requests a client may send before it has the response to an earlier one. Each of them takes memory. */
 export const mostPipelined = 200;
 
-/** @param closing aborted when the gateway closes. */
+/**
+ * @param closing aborted when the gateway closes.
+ * @param trustedProxies how many proxies stand before the gateway.
+ */
 export function watchConnections(
   server: Server,
   { head, request, silence, idle, closing: grace }: Timeouts,
   closing: AbortSignal,
+  trustedProxies: number,
 ) {
   const connections = new Map<Duplex, ConnectionState>();
   server.headersTimeout = head;
@@ -79,10 +87,12 @@ export function watchConnections(
   // A client that has sent everything and says so still gets its response (RFC 9112, section 9.6). Streams end (`sendStream`).
   Object.assign(server, { httpAllowHalfOpen: true });
 
-  const byAddress = new Map<string, Set<Socket>>();
+  const byAddress: Addresses = new Map();
   server.on('connection', (socket) => {
-    open(connections, socket);
-    noteAddress(connections, byAddress, socket, server.maxConnections / 2);
+    const connection = open(connections, socket);
+    // All clients of a trusted proxy have its address. Node closes a connection beyond the most before it gets here.
+    const most = trustedProxies > 0 ? server.maxConnections - 1 : server.maxConnections / 2;
+    noteAddress(connections, byAddress, socket, connection, most);
   });
 
   server.on('clientError', ({ code }: NodeJS.ErrnoException, socket) => {
@@ -104,8 +114,8 @@ export function watchConnections(
     socket.on('error', () => {});
     const response = connections.get(socket)?.latest?.response;
     const proceed = () => {
-      connections.delete(socket);
       if (socket.writable) next();
+      connections.delete(socket);
     };
     // Node detaches a response from its connection a moment after it is written.
     if (!response || (response.writableFinished && response.socket === null)) proceed();
@@ -142,7 +152,7 @@ interface ConnectionState {
   queued: Set<ServerResponse> | undefined;
 }
 
-function open(connections: Map<Duplex, ConnectionState>, socket: Socket): void {
+function open(connections: Map<Duplex, ConnectionState>, socket: Socket): ConnectionState {
   // Node remembers the address once it was read: rate limits count requests whose client has left as well.
   void socket.remoteAddress;
   const connection: ConnectionState = { latest: undefined, hasViewer: false, queued: undefined };
@@ -151,35 +161,45 @@ function open(connections: Map<Duplex, ConnectionState>, socket: Socket): void {
     connections.delete(socket);
     endQueued(connection);
   });
+  return connection;
 }
 
+/** The connections of each address or network, also those that Node no longer handles. */
+type Addresses = Map<string, Map<Socket, ConnectionState>>;
+
 /**
- * Notes the address of a connection. If one address has too many connections, its oldest idle one without a valid token is
- * ended.
+ * Notes the address of a connection. If one address has too many connections, its oldest idle one is ended, and rather one without a
+ * valid token. What a quota of a viewer counts, such as a WebSocket, does not count here: a proxy has the connections of many viewers.
  */
 function noteAddress(
   connections: Map<Duplex, ConnectionState>,
-  byAddress: Map<string, Set<Socket>>,
+  byAddress: Addresses,
   socket: Socket,
+  connection: ConnectionState,
   most: number,
 ): void {
-  const { remoteAddress = '' } = socket;
-  const own = (byAddress.get(remoteAddress) ?? new Set()).add(socket);
-  byAddress.set(remoteAddress, own);
+  const address = networkOf(socket.remoteAddress ?? '');
+  const own = (byAddress.get(address) ?? new Map()).set(socket, connection);
+  byAddress.set(address, own);
   socket.once('close', () => {
     own.delete(socket);
-    if (own.size === 0) byAddress.delete(remoteAddress);
+    if (own.size === 0) byAddress.delete(address);
   });
   if (own.size <= most) return;
-  for (const each of own) {
-    const connection = connections.get(each);
-    if (!connection || connection.hasViewer || connection.latest?.hasViewer || !isIdle(connection)) continue;
-    // Another one is next.
-    connections.delete(each);
-    end(each);
-    return;
-  }
+  const counted = [...own].filter(([, each]) => !isInQuota(each));
+  if (counted.length <= most) return;
+  const idle = counted.filter(([each, state]) => connections.has(each) && isIdle(state));
+  const anonymous = idle.find(([each, state]) => each !== socket && !hasViewer(state));
+  // The new one is the last of them.
+  const [ended] = anonymous ?? idle[0] ?? [socket];
+  // Another one is next.
+  connections.delete(ended);
+  end(ended);
 }
+
+const hasViewer = (connection: ConnectionState) => connection.hasViewer || connection.latest?.hasViewer;
+
+const isInQuota = ({ latest }: ConnectionState) => latest?.isInQuota && !latest.response.writableFinished;
 
 /** Whether the client has sent no request yet, or has got the response to each. */
 const isIdle = ({ latest }: ConnectionState) =>

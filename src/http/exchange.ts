@@ -59,6 +59,8 @@ export interface Exchange {
   /** The index among the exchanges under way, for the metrics. */
   underwayIndex: number;
   hasViewer: boolean;
+  /** Whether a quota of its viewer counts it, as a subscription or a WebSocket. */
+  isInQuota: boolean;
   hasExpiredToken: boolean;
   /** Whether the response was sent, or the client has left. */
   isOver: boolean;
@@ -179,6 +181,7 @@ export function createExchange(
     deadline: undefined,
     underwayIndex: -1,
     hasViewer: false,
+    isInQuota: false,
     hasExpiredToken: false,
     isOver: false,
     headers: { 'X-Request-Id': id, 'X-Content-Type-Options': 'nosniff' },

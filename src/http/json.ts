@@ -1,19 +1,27 @@
 /** Reads JSON from outside the gateway. */
 
+import { errorText } from '../errors.ts';
+
 /**
- * The value of the text. A byte order mark before it is ignored (RFC 8259, section 8.1).
- * @throws {SyntaxError} if the text is not JSON.
+ * The value of the text, or why it has none. A byte order mark before it is ignored (RFC 8259, section 8.1).
+ * @param what names the text in the message.
  */
-export const readJson = (text: string): unknown =>
-  JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text);
+export function readJson(
+  text: string,
+  what: string,
+): { readonly value: unknown } | { readonly problem: string } {
+  if (text === '') return { problem: `${what} is empty` };
+  try {
+    return { value: JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text) };
+  } catch (error) {
+    return { problem: `${what} is not JSON: ${errorText(error)}` };
+  }
+}
 
 /** The value of the text, or undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
-  try {
-    return readJson(text);
-  } catch {
-    return undefined;
-  }
+  const read = readJson(text, '');
+  return 'value' in read ? read.value : undefined;
 }
 
 /** Whether a value is an object, and neither null nor a list. */

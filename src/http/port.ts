@@ -22,20 +22,9 @@ export async function lookAtPort(host: string, port: number): Promise<PortState>
     await once(server.close(), 'close');
     return { is: 'free' };
   } catch (error) {
-    if (systemCodeOf(error) !== 'EADDRINUSE') return { is: 'unusable', reason: reasonOf(error) };
+    if (systemCodeOf(error) !== 'EADDRINUSE') return { is: 'unusable', reason: errorText(error) };
     return { is: (await isGateway(host, port)) ? 'gateway' : 'taken' };
   }
-}
-
-/** Why a port cannot be listened on, and what to do. */
-function reasonOf(error: unknown): string {
-  const reasons: Readonly<Record<string, string>> = {
-    EACCES: 'only root may use ports below 1024 here. Choose another, such as 4000, and put a proxy in front',
-    EADDRNOTAVAIL:
-      'this machine has no such address. 127.0.0.1 is the machine itself, 0.0.0.0 all its addresses',
-    ENOTFOUND: 'no such name is known',
-  };
-  return reasons[systemCodeOf(error) ?? ''] ?? errorText(error);
 }
 
 /**
@@ -96,7 +85,7 @@ export async function listen(
   await once(server, 'listening').catch(async (error) => {
     // Another program may have taken the port a moment before.
     await checkPort(HOST, setting, asked);
-    throw new SetupError(`HOST ${HOST} and ${setting} ${asked} cannot be listened on: ${reasonOf(error)}.`);
+    throw new SetupError(`HOST ${HOST} and ${setting} ${asked} cannot be listened on: ${errorText(error)}.`);
   });
   // A server that listens on a port has an address of this type.
   const { port } = server.address() as AddressInfo;

@@ -84,13 +84,20 @@ export function ambiguityOf({ httpVersion, headers, rawHeaders }: IncomingMessag
 }
 
 /**
+ * The longest `Accept`, in characters, that is read: those of browsers have less than 200. One of 16 KiB, the most that Node reads, would take
+ * 20 ms. A server may ignore the header (RFC 9110, section 12.5.1).
+ */
+const longestAccept = 1_000;
+
+/**
  * Those of the media types that a client accepts (RFC 9110, section 12.5.1), the preferred one first; all of them without a header.
- * Only UTF-8 is available. Parameters other than that are ignored: clients use them to name what is sent anyway.
+ * A header that is too long counts as none. Only UTF-8 is available. Parameters other than that are ignored: clients use them to name what is sent anyway.
  */
 export function acceptedOf<Type extends string>(
   types: readonly Type[],
-  accept: string | undefined,
+  given: string | undefined,
 ): readonly Type[] {
+  const accept = given !== undefined && given.length > longestAccept ? undefined : given;
   // Some clients leave out the hyphen.
   const known = accept?.replace(/;(?!\s*(?:q|charset)\s*=)[^,;]*/gi, '').replace(/=("?utf)8\b/gi, '=$1-8');
   const accepted = new Negotiator({ headers: { accept: known || undefined } }).mediaTypes(
@@ -119,18 +126,23 @@ export const acceptsIdentityOnly = { 'Accept-Encoding': 'identity', Connection: 
 export function readBody(request: IncomingMessage, limit: number): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length']) > limit) return Promise.resolve(undefined);
   return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
+    let body: Buffer = Buffer.alloc(0);
     let size = 0;
     request.on('data', (chunk: Buffer) => {
+      const before = size;
       size += chunk.length;
-      if (size <= limit) {
-        chunks.push(chunk);
-      } else {
+      if (size > limit) {
         request.pause();
         resolve(undefined);
+      } else if (before === 0) {
+        body = chunk;
+      } else {
+        // Pieces are not kept: one of a single byte takes some hundred bytes of memory.
+        if (size > body.length) body = Buffer.concat([body], 2 * size);
+        chunk.copy(body, before);
       }
     });
-    request.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    request.on('end', () => resolve(body.subarray(0, size)));
     // The client has left, and needs no response.
     request.on('error', () => {});
   });

@@ -1,5 +1,6 @@
 /** The work of a request, which an API prepares and the pipeline runs (`server/pipeline.ts`). */
 
+import type { OperationTypeNode } from 'graphql';
 import type { HttpResponse, StreamedResponse } from './response.ts';
 
 /** A request that an API has read. */
@@ -12,20 +13,18 @@ export interface Task {
   follow?: ((current: HttpResponse) => Promise<HttpResponse | StreamedResponse>) | undefined;
 }
 
-/** A request of several parts, each of them a request of its own. */
+/** A request with a list of operations, each of them a request of its own. */
 export interface Batch {
-  /** How many requests it counts as. */
-  readonly size: number;
-  /** Prepares the parts, or returns the response that rejects all. Called if the request is within the limits and not shed. */
-  prepare(): Promise<readonly BatchPart[] | HttpResponse>;
-  /** Joins the responses to the parts, in their order, into one. */
-  join(responses: readonly HttpResponse[]): HttpResponse;
+  readonly operations: readonly unknown[];
+  /** Reads an operation, when it is the user's turn; undefined if the token has ended meanwhile. Nothing is run. */
+  read(operation: unknown): Promise<BatchedOperation | undefined>;
 }
 
-export interface BatchPart {
-  /** Whether it has to run after all parts before it, and before all parts after it. */
-  readonly isInOrder: boolean;
-  /** Its work, or the response to a part that cannot run. */
+export interface BatchedOperation {
+  /** Undefined for one that cannot be run. Its complexity is 0. */
+  readonly type: OperationTypeNode | undefined;
+  readonly complexity: number;
+  /** Its work; or its response, if it names its document wrongly. */
   readonly task: Task | HttpResponse;
 }
 

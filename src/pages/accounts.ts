@@ -8,8 +8,6 @@ export interface AccountsElsewhere {
   readonly arriving: string;
   /** For the home page, before the command that creates a token. */
   readonly use: string;
-  /** For the REST reference: the messages about the service that has them, by status. */
-  readonly restErrors: Readonly<Record<number, readonly string[]>>;
 }
 
 /** A command that gives a database without accounts one, in words. */

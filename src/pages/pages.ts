@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { OpenAPIObject } from 'openapi3-ts/oas31';
 import { hasUsers } from '../auth/users.ts';
 import { type Config, hasConsole, publicAddressOf } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
@@ -25,6 +26,7 @@ import {
   staticResponse,
   type TokenFor,
 } from './page.ts';
+import { createGuides, createReference } from './reading.ts';
 import { escapeHtml, readTemplate } from './template.ts';
 
 interface PagesOptions {
@@ -68,7 +70,7 @@ export function createPages(options: PagesOptions, tokenFor: TokenFor, watch: Ru
     .set('/readyz', createReadiness(options, watch));
   pages.set(
     '/guides',
-    onDemand(async () => (await import('./guides.ts')).createGuides(config)),
+    onDemand(async () => createGuides(config)),
   );
   if (hasConsole(config)) {
     const console = onDemand(async () => (await import('./console.ts')).createConsole(tokenFor, config));
@@ -77,15 +79,17 @@ export function createPages(options: PagesOptions, tokenFor: TokenFor, watch: Ru
   const explorer = onDemand(async () => bundledFiles('explorer', '/graphiql', graphql));
   if (config.GRAPHIQL === 'on') pages.set('/graphiql', explorer);
   if (config.INTROSPECTION === 'on') {
-    const docs = onDemand(async () =>
-      (await import('./docs.ts')).createDocs(tokenFor, config, options.accounts?.restErrors),
-    );
-    const reference = onDemand(async () =>
-      (await import('./schemaPage.ts')).createSchemaPage(tokenFor, config),
-    );
-    const printed = staticResponse(async () => textResponse(200, printedSchema()));
-    pages.set('/openapi.json', docs).set('/docs', docs).set('/schema', reference);
-    pages.set('/schema.graphql', printed);
+    pages
+      .set('/docs', createReference('/docs', tokenFor, config))
+      .set('/schema', createReference('/schema', tokenFor, config))
+      .set(
+        '/openapi.json',
+        staticFile('openapi.json', () => openApiDocument(config)),
+      )
+      .set(
+        '/schema.graphql',
+        staticResponse(async () => textResponse(200, printedSchema())),
+      );
   }
 
   async function respond(exchange: Exchange): Promise<HttpResponse> {
@@ -97,10 +101,10 @@ export function createPages(options: PagesOptions, tokenFor: TokenFor, watch: Ru
         Location: `..${bare}`,
       });
     // These have more paths below them.
-    const [, parent = path] = /^(\/docs|\/guides|\/console|\/graphiql)\//.exec(path) ?? [];
+    const [, parent = path] = /^(\/guides|\/console|\/graphiql)\//.exec(path) ?? [];
     const page = pages.get(parent);
     if (!page) return textResponse(404, nothingAt(path, config, missingPages));
-    exchange.operation = parent === '/openapi.json' ? '/docs' : parent;
+    exchange.operation = parent;
     if (!isRead(exchange)) return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     return page(exchange);
   }
@@ -108,6 +112,15 @@ export function createPages(options: PagesOptions, tokenFor: TokenFor, watch: Ru
     const response = await respond(exchange).catch((error: unknown) => failureResponse(exchange, error));
     return response.status < 400 ? response : withErrorPage(exchange, response, config);
   };
+}
+
+/** The OpenAPI document, with the address of this gateway. */
+async function openApiDocument(settings: PageSettings): Promise<string> {
+  const document: Pick<OpenAPIObject, 'servers'> = JSON.parse(
+    await readFile(new URL('openapi.json', root), 'utf8'),
+  );
+  for (const server of document.servers ?? []) server.url = publicAddressOf(settings, restPath);
+  return JSON.stringify(document);
 }
 
 /** A page that is loaded with its first request. Most gateways never get one. */

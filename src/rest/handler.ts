@@ -10,9 +10,10 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { allows } from '../auth/scopes.ts';
 import { unauthorized } from '../auth/unauthorized.ts';
-import type { Viewer } from '../auth/viewer.ts';
+import type { Recheck, Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
 import { challengeFor, codeOf, forbiddenUser, messages, scopeNeeded, statusOf } from '../errors.ts';
+import type { FollowedRead } from '../extensionPoints.ts';
 import { failureResponse, restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
@@ -21,16 +22,18 @@ import { type HttpResponse, isResponse, jsonResponse, revalidated, textResponse 
 import type { Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
-import { type FollowOptions, followerOf } from './followed.ts';
 import { type Route, routes } from './routes.ts';
 
-interface RestOptions extends FollowOptions {
+interface RestOptions {
+  readonly recheck: Recheck;
   createContext(viewer: Viewer): Context;
+  /** How to respond to a client that wants to follow a read; undefined where none can. */
+  readonly follow: ((read: FollowedRead) => Task['follow']) | undefined;
   /** The page that documents the interface, as seen from `/api/v1`, if the gateway serves one. */
   readonly docsPath: string | undefined;
 }
 
-export type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpResponse | Task;
+type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpResponse | Task;
 
 /** Handles every request below `/api/v1`. An anonymous client gets a 401 for every path, also for an unknown one. */
 export function createRestHandler(options: RestOptions): RestHandler {
@@ -85,7 +88,7 @@ function taskOf(call: Call): HttpResponse | Task {
   return {
     cacheKey: key,
     prepare: () => ({ kind: 'query', run: () => read(options.createContext(viewer)) }),
-    follow: followerOf(options, { exchange, viewer, label: route.label, key, read }),
+    follow: options.follow?.({ exchange, viewer, label: route.label, key, read }),
   };
 }
 

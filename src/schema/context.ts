@@ -18,9 +18,6 @@ import type { Sql } from '../database/reader/sql.ts';
 import type { ScopedClient } from '../database/scope/scope.ts';
 import type { RunInTurn } from '../database/turns.ts';
 
-/** The models whose details may be missing (`loading/rows.ts`). */
-export type DetailedModel = 'DttSession' | 'DttTemplate';
-
 /** The data of a viewer whose account lives elsewhere, for a gateway that has a copy of it. */
 export interface AccountElsewhere {
   /**
@@ -38,10 +35,10 @@ export interface AccountElsewhere {
     guard?: RunInTurn,
   ): Promise<{ here: Here; scheduleTypeChanged: boolean | null } | undefined>;
   /**
-   * Fetches pending details of records that the viewer may see, and stores them.
-   * @throws SERVICE_UNAVAILABLE, with `retryAfter`, if not all of them can be fetched now.
+   * The SQL interface of an operation, over that of the gateway.
+   * @param watch runs what reads the database besides.
    */
-  fetchDetails(viewer: Viewer, model: DetailedModel, ids: readonly number[]): Promise<void>;
+  wrapSql(viewer: Viewer, sql: Sql, watch: RunInTurn): Sql;
 }
 
 /** Code that executes an operation, given coerced values of its variables. Its result is exactly that of graphql-js. */
@@ -52,7 +49,7 @@ export type CompiledOperation = (
 
 /** What extensions do for an operation. */
 export interface OperationHooks {
-  /** A viewer activates a template, or the details of a record are missing: the data of an account that lives elsewhere. */
+  /** A viewer activates a template, or reads: the data of an account that lives elsewhere. */
   readonly elsewhere?: AccountElsewhere | undefined;
   /**
    * An operation runs again, or one of its variants.

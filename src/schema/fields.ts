@@ -18,10 +18,10 @@ import {
 import { builder } from './builder.ts';
 import { type Context, placeOf } from './context.ts';
 import {
-  bounds,
   type FilterableType,
   filterRef,
   type ListArguments,
+  limits,
   orderRef,
   readListArguments,
 } from './filter.ts';
@@ -65,7 +65,7 @@ const listArguments = (listed: FilterableType) =>
     where: t.field({ type: filterRef(listed), description: 'Only records that meet these conditions.' }),
     orderBy: t.field({
       type: [orderRef(listed)],
-      description: `The order, instead of the default one: at most ${bounds.keys} fields, each once. A cursor is only valid with the same order and conditions.`,
+      description: `The order, instead of the default one: at most ${limits.keys} fields, each once. A cursor is only valid with the same order and conditions.`,
     }),
   }));
 

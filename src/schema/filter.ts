@@ -152,8 +152,8 @@ function readOrder(
   const keys = [orderBy ?? []].flat();
   const last = keys.at(-1);
   if (!last) return undefined;
-  if (keys.length > bounds.keys)
-    throw argumentError('orderBy', `orderBy must have at most ${bounds.keys} fields`);
+  if (keys.length > limits.keys)
+    throw argumentError('orderBy', `orderBy must have at most ${limits.keys} fields`);
   if (new Set(keys.map(({ field }) => field)).size < keys.length)
     throw argumentError('orderBy', 'orderBy must name each field once');
   return { keys: keys.map((each) => keyOf(type, each)), isDescending: last.direction === 'DESC' };
@@ -173,7 +173,7 @@ export interface FilterInput {
 }
 
 /** Limits of one filter and of one order. */
-export const bounds = {
+export const limits = {
   /** Conditions of a filter, by `countedAs`. */
   conditions: 50,
   /** Tables that a filter joins. PostgreSQL compares the orders of all joins to plan a statement: 48 of them took it 1 to 3 s. */
@@ -250,10 +250,10 @@ function read(type: FilterableType, where: FilterInput, viewer: ViewerRef) {
   const place = { type, path: 'where', depth: 1, reading };
   const condition = conditionOf(readRecord(where, place), place);
   const joins = condition ? countJoins(modelOf(type), condition) : 0;
-  if (joins > bounds.joins)
+  if (joins > limits.joins)
     throw argumentError(
       'where',
-      `where must join at most ${bounds.joins} tables, and joins ${joins}: put conditions on one linked record under one link`,
+      `where must join at most ${limits.joins} tables, and joins ${joins}: put conditions on one linked record under one link`,
     );
   return { condition, weight: reading.weight + weights.join * joins };
 }
@@ -286,7 +286,7 @@ function readRecord(
   conditions: Conditions = { own: [], linked: new Map() },
 ): Conditions {
   const { type, depth, reading } = place;
-  if (depth > bounds.depth) throw tooMuch(`${bounds.depth} levels of conditions`);
+  if (depth > limits.depth) throw tooMuch(`${limits.depth} levels of conditions`);
   if (depth > 1) count(1, reading);
   for (const [name, wanted] of Object.entries(where)) {
     if (wanted === undefined) continue;
@@ -353,7 +353,7 @@ function weightOfComparison(operator: string, value: unknown): number {
 
 function count(conditions: number, reading: Reading): void {
   reading.conditions += conditions;
-  if (reading.conditions > bounds.conditions) throw tooMuch(`${bounds.conditions} conditions: ${countedAs}`);
+  if (reading.conditions > limits.conditions) throw tooMuch(`${limits.conditions} conditions: ${countedAs}`);
 }
 
 /** Compares the value of the first column that is not null. */
@@ -392,10 +392,10 @@ const isPattern = (operator: string) => operator === 'contains' || operator === 
 function checkValue(field: string, operator: string, value: unknown): void {
   const path = `${field}.${operator}`;
   const values = [value].flat();
-  if (values.length > bounds.items) throw tooMuch(`${bounds.items} items in ${path}`);
+  if (values.length > limits.items) throw tooMuch(`${limits.items} items in ${path}`);
   // `length` would count an emoji as two characters.
-  if (isPattern(operator) && [...String(value)].length > bounds.pattern)
-    throw argumentError('where', `${path} must have at most ${bounds.pattern} characters`);
+  if (isPattern(operator) && [...String(value)].length > limits.pattern)
+    throw argumentError('where', `${path} must have at most ${limits.pattern} characters`);
   // JSON has no largest number, so a number of a client may be read as infinite.
   if (values.some((each) => typeof each === 'number' && !Number.isFinite(each)))
     throw argumentError('where', `${path} must be a finite number`);
@@ -451,8 +451,8 @@ export function addFilters(): void {
     filterRef(type).implement({
       description:
         `Conditions on records of the type ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
-        `comparison but \`isNull\`. At most ${bounds.conditions} conditions: ${countedAs}. At most ${bounds.depth} levels deep, of which the whole ` +
-        `filter is the first. At most ${bounds.joins} joins: one for each link, and one more for a link to a template.`,
+        `comparison but \`isNull\`. At most ${limits.conditions} conditions: ${countedAs}. At most ${limits.depth} levels deep, of which the whole ` +
+        `filter is the first. At most ${limits.joins} joins: one for each link, and one more for a link to a template.`,
       fields: (t) => ({
         ...Object.fromEntries(
           filterFields(type).map((field) => [
@@ -527,7 +527,7 @@ function createComparisons(key: string, name: string, { isNullable }: FilterFiel
         }),
         in: t.field({
           type: [of],
-          description: `Equal to one of these, at most ${bounds.items}. No record meets an empty list.`,
+          description: `Equal to one of these, at most ${limits.items}. No record meets an empty list.`,
         }),
       }),
       ...(isOrdered && {
@@ -538,10 +538,10 @@ function createComparisons(key: string, name: string, { isNullable }: FilterFiel
       }),
       ...(name === 'String' && {
         contains: t.string({
-          description: `Contains this text, ignoring case. There are no wildcards. At most ${bounds.pattern} characters.`,
+          description: `Contains this text, ignoring case. There are no wildcards. At most ${limits.pattern} characters.`,
         }),
         startsWith: t.string({
-          description: `Begins with this text, ignoring case. There are no wildcards. At most ${bounds.pattern} characters.`,
+          description: `Begins with this text, ignoring case. There are no wildcards. At most ${limits.pattern} characters.`,
         }),
       }),
       ...(isNullable && {

@@ -53,6 +53,7 @@ export function createLiveReads(options: LiveReadsOptions) {
     /** The responses now and after each change; undefined if the user has reached the limit. */
     follow({ exchange, viewer, key, read, ...others }: LiveRead): FollowedResponses | undefined {
       if (!open.acquire(viewer.id)) return undefined;
+      exchange.isInQuota = true;
       return followChanges({
         ...others,
         async run(now) {

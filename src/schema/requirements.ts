@@ -13,7 +13,7 @@ export type FilterTarget =
   | { readonly link: ListedType; readonly by: string };
 
 /** What a field needs of the row that it belongs to. */
-export interface FieldRequirements {
+interface FieldRequirements {
   readonly columns?: readonly string[];
   /** Rows of a relation, with the fields selected beneath this one; the value is the rest of the Prisma query. */
   readonly rows?: { readonly relation: string; readonly query: object };

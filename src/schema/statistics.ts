@@ -109,13 +109,12 @@ async function readStatistics(
   const visibleRows = visibleTo(context.viewer, model);
   const types = typesOf({ model });
   // The fields of groups and of the total need figures and keys by their names, as the fields of a row need columns.
-  const selectedIn = (field: string, typeName: string) =>
-    selectFor(info, context, { paths: [[field]], typeName });
+  const selectedIn = (field: string, typeName: string) => selectFor(info, { paths: [[field]], typeName });
   const selected = { ...selectedIn('groups', types.group), ...selectedIn('total', types.total) };
   const wanted = Object.fromEntries(
     Object.entries(figures).filter(([name]) => Object.hasOwn(selected, name)),
   );
-  const isGrouped = Object.hasOwn(selectFor(info, context), 'groups');
+  const isGrouped = Object.hasOwn(selectFor(info), 'groups');
   const nullKeys = Object.fromEntries(Object.keys(keys).map((name) => [name, null]));
   const asked = Object.entries(keys).filter(([name]) => isGrouped && by.has(name));
   const { text, values } = groupedStatement(model, {

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { type Config, commandLine, hasConsole } from '../config/config.ts';
 import { hostPortText, serverOf } from '../database/connection.ts';
-import type { Line } from '../extensionPoints.ts';
+import type { BannerEntry } from '../extensionPoints.ts';
 import { isEverywhere } from '../http/hostName.ts';
 import { hasGraphiql, hasReferences } from '../pages/links.ts';
 import { findAccountsElsewhere, starters } from './hooks.ts';
@@ -11,7 +11,7 @@ import { findAccountsElsewhere, starters } from './hooks.ts';
 export interface Banner {
   readonly url: string;
   /** The entries of extensions. */
-  readonly lines?: readonly Line[] | undefined;
+  readonly lines?: readonly BannerEntry[] | undefined;
   /** The token of an account for all. */
   readonly shownToken?: string | undefined;
   /** Whether anybody has an account in the database. */
@@ -38,7 +38,7 @@ ${config.PERSISTED_OPERATIONS === 'only' ? '' : query}  curl ${url}/api/v1/dtt/t
 }
 
 /** The entries of the list: names and addresses. */
-function entriesOf(config: Config, { url, lines = [], workers }: Banner): Line[] {
+function entriesOf(config: Config, { url, lines = [], workers }: Banner): BannerEntry[] {
   const { HOST, WORKERS, DATABASE_URL, PUBLIC_URL } = config;
   const everywhere = isEverywhere(HOST) ? `  (listens on every address, HOST ${HOST})` : '';
   const start = PUBLIC_URL ?? url;

@@ -82,8 +82,8 @@ export async function openGateway(config: Config) {
 
 async function openParts(config: Config, logger: Logger, add: Add, stopping: AbortSignal) {
   if (logger.isLevelEnabled('debug')) add(logStatements(logger));
-  const bounds = { connections: config.DATABASE_CONNECTIONS, statement: config.STATEMENT_TIMEOUT * 1_000 };
-  const open = () => openDatabase(config, bounds, logMigrations(logger));
+  const limits = { connections: config.DATABASE_CONNECTIONS, statement: config.STATEMENT_TIMEOUT * 1_000 };
+  const open = () => openDatabase(config, limits, logMigrations(logger));
   const database = add(await retryWhileInUse(longestLeaving, open));
   const { pool, embedded } = database;
   const feed = add(

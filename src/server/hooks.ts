@@ -93,6 +93,8 @@ export function joinHooks(all: readonly Hooks[]) {
     persisted: first('persisted') ?? { generation: 0, operations: new Map<string, string>() },
     upgrades: first('upgrades'),
     handleRest: first('handleRest'),
+    runBatch: first('runBatch'),
+    createFollower: first('createFollower'),
     elsewhere: first('elsewhere'),
     compile: first('compile'),
     longest: Math.max(0, ...all.map(({ longest = 0 }) => longest)),

@@ -34,7 +34,6 @@ import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
 import { createLiveReads } from '../schema/liveReads.ts';
-import { createInnerRunner, type RunTask, runBatch } from './batches.ts';
 import { type JoinedHooks, starters } from './hooks.ts';
 import { cacheMaxAge, type ServerOptions } from './options.ts';
 
@@ -87,7 +86,7 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   const reading = (endpoint === 'graphql' ? steps.graphql : steps.rest)(exchange, viewer);
   const task = reading instanceof Promise ? await reading : reading;
   if (isResponse(task)) return task;
-  if ('join' in task) return respondToBatch(steps, exchange, viewer, task);
+  if ('operations' in task) return steps.runBatch(exchange, viewer, task);
   const running = steps.runTask(exchange, viewer, task);
   return task.follow ? steps.follow(exchange, await running, task.follow) : running;
 }
@@ -99,21 +98,6 @@ function checkOrigin({ hasGraphiql, cors }: Steps, exchange: Exchange): HttpResp
   const isGraphiql = endpoint === 'graphql' && hasGraphiql && asksForPage(exchange);
   const preflight = isGraphiql ? undefined : cors.respond(exchange);
   return preflight ?? (typeof endpoint === 'object' ? cors.rejectPage(exchange, false) : undefined);
-}
-
-async function respondToBatch(
-  { count, shed, runTask }: Steps,
-  exchange: Exchange,
-  viewer: Viewer | null,
-  batch: Batch,
-): Promise<HttpResponse> {
-  // The request itself has been counted as one.
-  const tooMany = batch.size > 1 ? count(exchange, viewer, batch.size - 1) : undefined;
-  if (tooMany) return tooMany;
-  if (shed(exchange, viewer)) return tooBusy(exchange);
-  const parts = await batch.prepare();
-  if (isResponse(parts)) return parts;
-  return batch.join(await runBatch(exchange, parts, async (part) => runTask(exchange, viewer, part)));
 }
 
 function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
@@ -128,6 +112,10 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
   }
   const runTask = createTaskRunner({ responseCache, hooks }, access.shed, onChanged);
   const handlers = createHandlers(options, viewers, outages);
+  function admit(exchange: Exchange, viewer: Viewer | null, more: number): HttpResponse | undefined {
+    const tooMany = more > 0 ? access.count(exchange, viewer, more) : undefined;
+    return tooMany ?? (access.shed(exchange, viewer) ? tooBusy(exchange) : undefined);
+  }
   return {
     ...handlers,
     ...access,
@@ -135,6 +123,13 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     async follow(exchange: Exchange, current: HttpResponse | StreamedResponse, follow: Follow) {
       deadlines.end(exchange);
       return 'stream' in current ? current : follow(current);
+    },
+    async runBatch(exchange: Exchange, viewer: Viewer | null, batch: Batch): Promise<HttpResponse> {
+      if (!hooks.runBatch) throw new Error('nothing runs batches');
+      return hooks.runBatch(exchange, batch, {
+        admit: (more) => admit(exchange, viewer, more),
+        run: async (task) => runTask(exchange, viewer, task),
+      });
     },
     hasGraphiql: config.GRAPHIQL === 'on',
     cors: createCors(config, (message) => logger.warn(message), handleRest ? forwardedMethods : usualMethods),
@@ -169,6 +164,19 @@ function createOwnHandlers({ endpoints }: JoinedHooks, parts: PipelineParts) {
     return handler;
   };
 }
+
+/**
+ * Makes a function that runs the REST or GraphQL request of a tool call. The pipeline has already authorized the call, so the
+ * request is looked up in the cache, shed and run as if it had come by itself.
+ */
+const createInnerRunner =
+  ({ graphql, rest }: ReturnType<typeof createHandlers>, runTask: RunTask): PipelineParts['run'] =>
+  async (outer, inner, viewer) => {
+    const task = await (inner.endpoint === 'graphql' ? graphql : rest)(inner, viewer);
+    if (isResponse(task)) return task;
+    if ('operations' in task) throw new Error('a tool makes no batches');
+    return runTask(outer, viewer, task, inner);
+  };
 
 /** The response to a rejected request. */
 const tooBusy = ({ endpoint }: Pick<Exchange, 'endpoint'>) =>
@@ -248,6 +256,17 @@ function rateKeyOf(viewer: Viewer | null): string | undefined {
 }
 
 /**
+ * Responds to a task from the cache, or else runs it.
+ * @param asked the exchange whose API has the task: another one than `exchange` within a tool call.
+ */
+type RunTask = (
+  exchange: Exchange,
+  viewer: Viewer | null,
+  task: Task,
+  asked?: Pick<Exchange, 'endpoint'>,
+) => HttpResponse | StreamedResponse | Promise<HttpResponse | StreamedResponse>;
+
+/**
  * Makes a function that responds to a task from the cache, or else runs it. A cached response is sent even under overload.
  * @param onChanged called with a viewer who may have written something.
  */
@@ -310,7 +329,9 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
   const contextOf = contextsBy(turns.forRequest);
   const live = createLiveReads({
     ...options,
-    ...{ watchViewer, isValid, cache: responseCache },
+    watchViewer,
+    isValid,
+    cache: responseCache,
     createContext: contextsBy(turns.forLiveQuery, unguarded),
   });
   return {
@@ -326,10 +347,16 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
       tokenFor,
       recheck,
       persisted: hooks.persisted,
+      takesBatches: hooks.runBatch !== undefined,
     }),
     rest: createRestHandler({
-      ...{ createContext: contextOf, recheck, live },
-      formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
+      createContext: contextOf,
+      recheck,
+      follow: hooks.createFollower?.({
+        live,
+        recheck,
+        formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
+      }),
       docsPath: config.INTROSPECTION === 'on' ? '../docs' : undefined,
     }),
   };
@@ -349,7 +376,7 @@ function createContexts(
     elsewhere: elsewhere && {
       activate: (viewer, id, activateHere) =>
         elsewhere.activate(viewer, id, activateHere, guard(viewer, 'activate')).catch(fail),
-      fetchDetails: (...given) => elsewhere.fetchDetails(...given).catch(fail),
+      wrapSql: elsewhere.wrapSql,
     },
   };
   const clients = createClients(database.pool, fail, elsewhere !== undefined);
@@ -390,7 +417,7 @@ function createContexts(
         viewers.forget(viewer.id);
       }
     };
-    return createContext(sql, viewer, forOperation, {
+    return createContext(elsewhere?.wrapSql(viewer, sql, watch) ?? sql, viewer, forOperation, {
       prisma: clients.of(viewer, runClient),
       changeTokens,
     });

@@ -69,7 +69,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   );
   const own = config.DATABASE_CONNECTIONS + hooks.connections;
   server.maxConnections = options.maxConnections ?? mostConnections(own);
-  const connections = watchConnections(server, timeouts, closing);
+  const connections = watchConnections(server, timeouts, closing, config.TRUST_PROXY);
   // A server may ignore expectations other than `100-continue` (RFC 9110, section 10.1.1).
   server.on('checkExpectation', handle);
   const upgrade = hooks.upgrades?.createHandler({
@@ -82,6 +82,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   server.on('upgrade', (request, socket, head) =>
     connections.detach(socket, () => {
       const exchange = openExchange(request, responseOn(request, socket), listener);
+      void connections.begin(exchange);
       upgrade(exchange, socket, head).catch((error: unknown) => {
         // Ends the connection, rather than the process.
         logger.error({ request: exchange.id, err: error }, 'upgrade failed');

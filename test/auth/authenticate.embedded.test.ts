@@ -7,7 +7,7 @@ import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { addressOf } from '../../src/http/clientAddress.ts';
 import { graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
-import { hasTools } from '../support/settings.ts';
+import { hasBatches, hasTools } from '../support/settings.ts';
 import { databaseWith } from '../support/setUp.ts';
 
 const { database, alice, bob } = await databaseWith('alice', 'bob');
@@ -47,8 +47,8 @@ it.each([
       ['/api/v1/dtt/templates/2', { isActive: true }],
       ['/graphql', viewer],
       ['/graphql', { query: 'mutation { activateTemplate(template: { databaseId: 2 }) { viewer { id } } }' }],
-      ['/graphql', [viewer, viewer]],
     ];
+    if (hasBatches) requests.push(['/graphql', [viewer, viewer]]);
     if (hasTools) requests.push(['/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }]);
     const connections = await Promise.all(
       requests.map(async ([path, content]) => {

@@ -215,7 +215,7 @@ describe('createToken', () => {
   });
 });
 
-it('the tokens of a user are listed newest first, without secrets, and revoked once', async () => {
+it('the tokens of a user are listed newest first, with no more of a secret than its beginning, and revoked once', async () => {
   const [user, other] = [await createUser('lister'), await createUser('other')];
   expect(await listTokens(database.sql, user)).toEqual([]);
   const first = await createToken(database.pool, user, 'first');
@@ -226,8 +226,14 @@ it('the tokens of a user are listed newest first, without secrets, and revoked o
   const fresh = { scope: 'activate', createdAt: expect.any(Date), lastUsedAt: null, expiresAt: null };
   const listed = await listTokens(database.sql, user);
   expect(listed).toEqual([
-    { id: second.id, name: 'second', revokedAt: expect.any(Date), ...fresh },
-    { id: first.id, name: 'first', revokedAt: null, ...fresh },
+    {
+      id: second.id,
+      name: 'second',
+      prefix: second.token.slice(0, 8),
+      revokedAt: expect.any(Date),
+      ...fresh,
+    },
+    { id: first.id, name: 'first', prefix: first.token.slice(0, 8), revokedAt: null, ...fresh },
   ]);
   await expect(revokeToken(database.client, second.id)).rejects.toThrow(TokenError);
   // The time of the first revocation is unchanged.

@@ -61,7 +61,7 @@ describe.each([
     const left = new Set<string>();
     const seen = new Set<string>();
     const waiting = [`${base}/`, `${base}/console`, `${base}/nothing/at/all`];
-    // One page of each kind: an id or a filter makes no other links, and test/guides checks those of each guide.
+    // One page of each kind: an id or a filter makes no other links, and test/reading checks those of each guide.
     const kindOf = (url: string) =>
       url
         .replace(/[?#].*/, '')

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { commandName, connectionTo } from '../../src/database/embedded/server.ts';
-import { unresponsiveText } from '../../src/database/session.ts';
+import { unresponsive } from '../../src/database/session.ts';
 import { loadDemo } from '../support/demo.ts';
 import { copyTemplate, withClient } from '../support/gateway.ts';
 import { endProcesses, runCli, type ServedGateway, serve } from '../support/processes.ts';
@@ -52,9 +52,15 @@ it('creates, lists and revokes tokens while a gateway runs, where that takes eff
   expect(stderr).toBe('');
   expect(stdout).not.toContain(secret);
   expect(stdout.trimEnd().split('\n')).toEqual([
-    expect.stringMatching(/^ID +STATE +SCOPE +CREATED +LAST USED +EXPIRES +NAME$/),
-    expect.stringMatching(new RegExp(`^${second.id} +active +activate +\\S+Z +never +never +second$`)),
-    expect.stringMatching(new RegExp(`^${id} +active +activate +\\S+Z +\\S+Z +never +beside$`)),
+    expect.stringMatching(/^ID +STATE +SCOPE +CREATED +LAST USED +EXPIRES +BEGINS WITH +NAME$/),
+    expect.stringMatching(
+      new RegExp(
+        `^${second.id} +active +activate +\\S+Z +never +never +${second.token.slice(0, 8)} +second$`,
+      ),
+    ),
+    expect.stringMatching(
+      new RegExp(`^${id} +active +activate +\\S+Z +\\S+Z +never +${secret.slice(0, 8)} +beside$`),
+    ),
     expect.stringMatching(/^\d+ +revoked .* old {2}\[31mname$/),
     expect.stringMatching(/^1 +active +manage_on_loopback .* demo-token$/),
   ]);
@@ -95,7 +101,11 @@ it('creates a token with a scope and a date, and rotates it; the secret before i
   await expect
     .poll(() => Promise.all([first, second, replaced.stdout.trim()].map(statusWith)))
     .toEqual([401, 401, 200]);
-  expect(await listOf()).toContainEqual({ ...listed, lastUsedAt: expect.any(String) });
+  expect(await listOf()).toContainEqual({
+    ...listed,
+    prefix: replaced.stdout.slice(0, 8),
+    lastUsedAt: expect.any(String),
+  });
   await dovetail('token', 'revoke', String(listed.id));
 });
 
@@ -105,7 +115,7 @@ it('reports in one line that the database did not respond, while another client 
   holder.on('error', () => {});
   await holder.connect();
   await holder.query('BEGIN; SELECT 1');
-  const stderr = `Gave up: ${unresponsiveText}\n`;
+  const stderr = `Gave up: ${unresponsive}\n`;
   expect(await dovetail(...named('late'))).toEqual({ code: 1, stdout: '', stderr });
   await holder.end();
   expect(JSON.stringify(await listOf())).not.toContain('late');

@@ -24,9 +24,31 @@ it('a role that may only read gets one line with the reason', async () => {
     expect(await runHere(args, { DATABASE_URL })).toEqual({
       code: 1,
       stdout: '',
-      stderr:
-        'The role of DATABASE_URL may not do that: permission denied for table User. Use another role: docs/deployment.md#roles-and-rights has the rights that commands need.\n',
+      stderr: 'The role of DATABASE_URL may not do that: permission denied for table User\n',
     });
+});
+
+it('a role that may not use the schema gets the reason, rather than that nothing is in the database', async () => {
+  const role = `stranger_${process.pid}`;
+  await database.pool.query(
+    `CREATE ROLE ${role} LOGIN PASSWORD 'x'; REVOKE USAGE ON SCHEMA public FROM PUBLIC; GRANT USAGE ON SCHEMA public TO CURRENT_USER`,
+  );
+  onTestFinished(
+    async () => void (await database.pool.query(`GRANT USAGE ON SCHEMA public TO PUBLIC; DROP ROLE ${role}`)),
+  );
+  const DATABASE_URL = urlWith({ username: role, password: 'x' });
+  for (const args of [['user', 'list'], ['dump']])
+    expect(await runHere(args, { DATABASE_URL })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `DATABASE_URL cannot be used: its search_path is "$user", public, and it has no schema that the role "${role}" may use. Run \`npx dovetail-gateway doctor\`, which says what to do.\n`,
+    });
+});
+
+it('a command that does not serve has no complaint about settings that a gateway could not serve with', async () => {
+  const gateway = { PERSISTED_OPERATIONS: 'only', METRICS_PORT: '4000', UPSTREAM_TOKEN: 'x' };
+  const { code, stdout } = await runHere(['user', 'list'], { DATABASE_URL: urlWith({}), ...gateway });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('demo') });
 });
 
 it('an empty database is not changed by a command that only reads', async () => {

@@ -5,43 +5,19 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectByTls } from 'node:tls';
 import pg from 'pg';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { connectionError, isAway } from '../../src/database/connection.ts';
 
 const url = 'postgresql://me:hunter2@h:5433/a%20b';
-const client = { host: 'h', port: 5433, user: 'me', database: 'a b' };
 const failed = (message: string, code?: string) => Object.assign(new Error(message), { code });
 
-const start = 'Start the server, or correct DATABASE_URL; unset it for the embedded database.';
-
-it.each<[string, string | undefined, string]>([
-  ['connect EPERM 127.0.0.1:5433', 'EPERM', `cannot be reached: connect EPERM 127.0.0.1:5433. ${start}`],
-  ['wrong password', '28P01', 'the server does not accept its password (wrong password)'],
-  ['role "me" does not exist', '28000', 'the server has no such role (role "me" does not exist)'],
-  ['The server does not support SSL connections', undefined, 'the server does not offer TLS (The server'],
-  ['self-signed', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'server is not trusted (self-signed). Add sslrootcert='],
-  ['no match', 'ERR_TLS_CERT_ALTNAME_INVALID', 'server is not trusted (no match). Add sslrootcert='],
-  ['expired', 'CERT_HAS_EXPIRED', 'server is not trusted (expired). Add sslrootcert='],
-  ['SASL: client password must be a string', undefined, 'the server asks for a password, which it lacks'],
-  ['no database', '3D000', "no such database (no database). Make it: createdb -h h -p 5433 -U me 'a b'"],
-  ['no pg_hba.conf entry', '28000', 'the server does not let it in: no pg_hba.conf entry'],
-])('gives the reason and says what to do: %s (%s)', (said, code, says) => {
-  const error = failed(said, code);
-  const { message, cause } = connectionError(url, client, error);
-  expect(message).toMatch(/^DATABASE_URL is "postgresql:\/\/me:\*\*\*@h:5433\/a%20b", but /);
-  expect(message).toContain(says);
+it('gives the reason, without the password', () => {
+  const error = failed('connect EPERM 127.0.0.1:5433', 'EPERM');
+  const { message, cause } = connectionError(url, error);
+  expect(message).toBe(
+    'DATABASE_URL is "postgresql://me:***@h:5433/a%20b", but cannot be used: connect EPERM 127.0.0.1:5433',
+  );
   expect(cause).toBe(error);
-});
-
-it.each([
-  ['The server does not support SSL connections', undefined],
-  ['self-signed', 'DEPTH_ZERO_SELF_SIGNED_CERT'],
-])('tells of a PGSSLMODE, which asks for TLS in place of the URL: %s', (said, code) => {
-  const advice = () => connectionError(url, client, failed(said, code)).message;
-  const without = advice();
-  vi.stubEnv('PGSSLMODE', 'require');
-  expect(advice()).toBe(`${without} PGSSLMODE is set, and asks for TLS where a URL has no sslmode.`);
-  vi.unstubAllEnvs();
 });
 
 it.each([
@@ -49,12 +25,9 @@ it.each([
   ['postgresql://me:12/34@h/d', true],
   ['postgresql://me:h@unter2@h/d', false],
   ['postgresql://h:5432?user=me@tenant', false],
-])('says how to encode a password when its characters cut the URL %s: %s', (given, isCut) => {
-  const { message } = connectionError(given, client, failed('getaddrinfo ENOTFOUND un', 'ENOTFOUND'));
-  expect(message.includes('looks like a part of the password. A password with characters such as')).toBe(
-    isCut,
-  );
-  expect(message.endsWith(start)).toBe(!isCut);
+])('shows no part of a password whose characters cut the URL %s: %s', (given, isCut) => {
+  const { message } = connectionError(given, failed('getaddrinfo ENOTFOUND un', 'ENOTFOUND'));
+  expect(message.includes('looks like a part of the password')).toBe(isCut);
   expect(message).not.toMatch(isCut ? /un|34/ : /unter/);
 });
 

@@ -50,20 +50,20 @@ describe('a direct connection beside a pooler in transaction mode', () => {
     const [here, there] = [url, elsewhere].map((each) => new URL(each).pathname.slice(1));
     const where = `leads to the database "${there}", and DATABASE_URL to "${here}"`;
     await expect(open(url, elsewhere)).rejects.toThrow(
-      `DATABASE_DIRECT_URL is "${shown(elsewhere)}", but ${where}. Name the same database as DATABASE_URL, past its pooler.`,
+      `DATABASE_DIRECT_URL is "${shown(elsewhere)}", but ${where}`,
     );
   });
 
   it('that leads to another schema is rejected', async () => {
     await database.pool.query('CREATE SCHEMA beside');
     await expect(open(url, `${url}?options=-c%20search_path%3Dbeside`)).rejects.toThrow(
-      'but leads to the schema "beside", and DATABASE_URL to "public".',
+      'but leads to the schema "beside", and DATABASE_URL to "public"',
     );
   });
 
   it('that fails is reported with DATABASE_DIRECT_URL', async () => {
     await expect(open(url, 'postgresql://me:secret@127.0.0.1:1/app')).rejects.toThrow(
-      'DATABASE_DIRECT_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be reached: connect ECONNREFUSED 127.0.0.1:1. Start the server, or correct DATABASE_DIRECT_URL.',
+      'DATABASE_DIRECT_URL is "postgresql://me:***@127.0.0.1:1/app", but cannot be used: connect ECONNREFUSED 127.0.0.1:1',
     );
   });
 });

@@ -14,7 +14,7 @@ import {
 } from 'vitest';
 import { draftMigration, openSchemaEngine } from '../../prisma/draft.ts';
 import { type MigrationListener, migrate, migrationLock } from '../../src/database/migrate.ts';
-import { SetupError } from '../../src/errors.ts';
+import { SetupError, UnusableDatabase } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
@@ -111,9 +111,7 @@ describe('migrate', () => {
     await applyThese({ '1_a': 'CREATE TABLE a (a int)', '2_b': 'CREATE TABLE b ()' });
     await rm(join(folder, name), { recursive: true });
     await expect(applyThese(here)).rejects.toThrow(
-      new SetupError(
-        `The database cannot be used: it has migrations of another version: ${name}. Install the version that has them, or name another database.`,
-      ),
+      new SetupError(`The database cannot be used: it has migrations of another version: ${name}`),
     );
     expect(await tables()).toEqual(['_prisma_migrations', 'a', 'b']);
   });
@@ -219,14 +217,14 @@ describe('a role that may only read and write rows', () => {
     await data.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
   });
 
-  it('gets an error that names its rights when it may not read which migrations were applied', async () => {
+  it('gets an error with the missing right when it may not read which migrations were applied', async () => {
     await data.pool.query(`REVOKE SELECT ON "_prisma_migrations" FROM ${role}`);
     onTestFinished(
       async () => void (await data.pool.query(`GRANT SELECT ON "_prisma_migrations" TO ${role}`)),
     );
     await expect(migrate({ connectionString: url })).rejects.toThrow(
-      new SetupError(
-        `The role "${role}" may not read the database: permission denied for table _prisma_migrations. Grant it the rights of docs/deployment.md#roles-and-rights, or use another role.`,
+      new UnusableDatabase(
+        `The role "${role}" may not read the database: permission denied for table _prisma_migrations`,
       ),
     );
   });
@@ -238,7 +236,7 @@ describe('a role that may only read and write rows', () => {
     await writeFile(join(folder, '2999_later/migration.sql'), 'CREATE TABLE later ()');
     await expect(migrate({ connectionString: url }, pathToFileURL(`${folder}/`))).rejects.toThrow(
       new SetupError(
-        `The role "${role}" may not migrate the database: permission denied for schema public. Run \`npx dovetail-gateway migrate\` with a DATABASE_URL of the role that owns the tables. docs/deployment.md#roles-and-rights has the rights that any other role needs.`,
+        `The role "${role}" may not migrate the database: permission denied for schema public. Run \`npx dovetail-gateway migrate\` with a DATABASE_URL of the role that owns the tables.`,
       ),
     );
   });

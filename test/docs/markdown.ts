@@ -1,7 +1,7 @@
 /** Reads the Markdown pages of the repository for the tests. */
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { anchorOf } from '../../guides/render.ts';
+import { anchorOf } from '../../reading/guides.ts';
 import type { Metric } from '../../src/extensionPoints.ts';
 
 /** Every page, by its path from the root. */

@@ -29,7 +29,7 @@ import type { Viewer } from '../../src/auth/viewer.ts';
 import { statementSpans } from '../../src/channels.ts';
 import { clientErrorOf, hiddenIn } from '../../src/errors.ts';
 import { noOperation } from '../../src/graphql/documents.ts';
-import { bounds } from '../../src/schema/filter.ts';
+import { limits } from '../../src/schema/filter.ts';
 import { executions, nameArguments } from '../../src/schema/operation.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
 import { loadSchema } from '../../src/server/hooks.ts';
@@ -297,7 +297,7 @@ it(`responds to random queries as graphql-js does, on every path of execution (S
   );
   expect(gateway.log).toEqual([]);
   // Besides those of its filter, a statement joins the library of the templates that it reads, and the sessions of segments.
-  expect(mostJoins).toBeLessThanOrEqual(bounds.joins + 2);
+  expect(mostJoins).toBeLessThanOrEqual(limits.joins + 2);
   // The comparison is worth something only if most documents are valid and every path is used.
   expect(counts.invalid / counts.documents).toBeLessThan(0.1);
   expect(counts.compiled / counts.executions).toBeGreaterThan(0.05);

@@ -6,7 +6,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { executions } from '../../src/schema/operation.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { hasTools, hasWebSockets } from '../support/settings.ts';
+import { hasBatches, hasTools, hasWebSockets } from '../support/settings.ts';
 import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
@@ -55,7 +55,11 @@ const ways: Record<string, Send> = {
       `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"graphqlQuery","arguments":${bodyOf(query, variables)}}}`,
     ),
 };
-const missing = [...(hasTools ? [] : ['by a tool']), ...(hasWebSockets ? [] : ['by a WebSocket'])];
+const missing = [
+  ...(hasBatches ? [] : ['in a batch']),
+  ...(hasTools ? [] : ['by a tool']),
+  ...(hasWebSockets ? [] : ['by a WebSocket']),
+];
 const names = Object.keys(ways).filter((name) => !missing.includes(name));
 
 /** What the responses to a request say, and how many executions each took. A repeated request takes the same way. */

@@ -25,3 +25,8 @@ it.each<[string | undefined, string[]]>([
 ])('reads from the header %j which of the types are accepted, best first', (accept, accepted) => {
   expect(acceptedOf(types, accept)).toEqual(accepted);
 });
+
+it('ignores a header that is too long, and would take long to read', () => {
+  expect(acceptedOf([plain, html], `text/html${',*/*;q=0.1'.repeat(99)}`)).toEqual([html, plain]);
+  expect(acceptedOf([plain, html], `text/html${',*/*;q=0.1'.repeat(100)}`)).toEqual([plain, html]);
+});

@@ -7,7 +7,7 @@ import { timeouts, watchConnections } from '../../src/http/connections.ts';
 import { listen } from '../support/listen.ts';
 
 const server = createServer();
-watchConnections(server, timeouts, new AbortController().signal);
+watchConnections(server, timeouts, new AbortController().signal, 0);
 // What an event of a server is emitted with.
 const requested = once(server, 'request') as Promise<[IncomingMessage]>;
 const { port } = new URL(await listen(server));

@@ -1,7 +1,9 @@
-/** How many clients a process takes, by how many descriptors it may have. */
+/** How many clients a process takes, by how many descriptors it may have, and how many of them from one address. */
 
+import { createServer } from 'node:http';
+import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { mostConnections } from '../../src/http/connections.ts';
+import { mostConnections, timeouts, watchConnections } from '../../src/http/connections.ts';
 
 it.each([
   [1_024, 10, 814],
@@ -17,3 +19,17 @@ it.each([
     expect(mostConnections(own, descriptors)).toBe(clients);
   },
 );
+
+it.each<[string, readonly string[], readonly boolean[]]>([
+  ['one network of IPv6', ['fd00::1', 'fd00::2', 'fd00::3'], [true, false, false]],
+  ['several networks of IPv6', ['fd00::1', 'fd00:0:0:1::1', 'fd00:0:0:2::1'], [false, false, false]],
+  ['one address of IPv4', ['127.0.0.1', '::ffff:127.0.0.1', '127.0.0.1'], [true, false, false]],
+])('beyond half of all connections, the oldest is ended of those from %s', (_, addresses, ended) => {
+  const server = createServer();
+  server.maxConnections = 4;
+  watchConnections(server, timeouts, new AbortController().signal, 0);
+  const sockets = addresses.map((value) => Object.defineProperty(new Socket(), 'remoteAddress', { value }));
+  for (const socket of sockets) server.emit('connection', socket);
+  expect(sockets.map((socket) => socket.writableEnded)).toEqual(ended);
+  for (const socket of sockets) socket.destroy();
+});

@@ -44,7 +44,7 @@ describe('the log line of a request', () => {
     ['/graphql', '{ __typename }', 'graphql', 'query __typename', 200],
     ['/graphql', '{ secret }', 'graphql', undefined, 200],
     ['/healthz', undefined, 'page', '/healthz', 200],
-    ['/docs/nothing', undefined, 'page', '/docs', 404],
+    ['/guides/nothing', undefined, 'page', '/guides', 404],
   ])(
     'has the endpoint, the operation and the status of %s %s, and no secret',
     async (path, query, ...rest) => {

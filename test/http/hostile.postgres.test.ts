@@ -4,10 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { messages } from '../../src/errors.ts';
 import { mostPipelined } from '../../src/http/connections.ts';
+import { type Events, subscribe } from '../support/events.ts';
 import { openBeside, openTestGateway, rest } from '../support/gateway.ts';
 import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
 import { hasWebSockets } from '../support/settings.ts';
 import { gatewayWith } from '../support/setUp.ts';
+import { closeSockets, connectSocket, openSocket } from '../support/sockets.ts';
 
 const timeouts = { head: 1_000, request: 1_500, silence: 5_000, idle: 5_000, closing: 300 };
 
@@ -424,6 +426,63 @@ it('connections that send nothing leave room for others, also from the same addr
   late.socket.write(get('/healthz', 'Connection: close\r\n'));
   expect(parseResponses(await late.ended())).toHaveLength(1);
   await other.close();
+});
+
+describe('from the address of one proxy, a new connection is served beside', () => {
+  async function openSmall(settings = {}) {
+    const other = await openTestGateway(await openBeside(gateway.database), { maxConnections: 20, settings });
+    const request = () => rest(other, alice.token, '/users/me', { headers: { Connection: 'close' } });
+    return { other, request };
+  }
+
+  it.runIf(hasWebSockets)('many WebSockets, unless they have no viewer', async () => {
+    const { other, request } = await openSmall();
+    for (let count = 0; count < 15; count++) await connectSocket(other, alice.token);
+    expect((await request()).status).toBe(200);
+    closeSockets();
+    await expect.poll(() => other.connections()).toBe(0);
+    for (let count = 0; count < 10; count++) await openSocket(other);
+    await expect(request()).rejects.toThrow('fetch failed');
+    closeSockets();
+    await other.close();
+  });
+
+  it('many subscriptions', async () => {
+    const { other, request } = await openSmall();
+    const streams: Events[] = [];
+    for (let count = 0; count < 15; count++) {
+      streams.push(await subscribe(other, alice.token, 'subscription { viewer { username } }'));
+      await streams.at(-1)?.next();
+    }
+    expect((await request()).status).toBe(200);
+    for (const stream of streams) stream.leave();
+    await other.close();
+  });
+
+  it('many idle ones that had a token, of which the oldest is ended', async () => {
+    const { other, request } = await openSmall();
+    const users: Awaited<ReturnType<typeof openRaw>>[] = [];
+    for (let count = 0; count < 10; count++) {
+      const user = await openRaw(other.url);
+      user.socket.write(get('/api/v1/users/me'));
+      await expect.poll(() => parseResponses(user.received())).toHaveLength(1);
+      users.push(user);
+    }
+    expect((await request()).status).toBe(200);
+    expect(users.map(({ socket }) => socket.readableEnded)).toEqual(users.map((user) => user === users[0]));
+    for (const { socket } of users) socket.destroy();
+    await other.close();
+  });
+
+  it('as many as the gateway may have, if the proxy is trusted', async () => {
+    const { other, request } = await openSmall({ TRUST_PROXY: '1' });
+    const silent = [];
+    for (let count = 0; count < 19; count++) silent.push(await openRaw(other.url));
+    expect(await other.connections()).toBe(19);
+    expect((await request()).status).toBe(200);
+    for (const { socket } of silent) socket.destroy();
+    await other.close();
+  });
 });
 
 describe('closing the gateway', () => {

@@ -58,22 +58,18 @@ describe('a port', () => {
   it('of an address that this host does not have is unusable, with the reason', async () => {
     expect(await lookAtPort('192.0.2.1', 4000)).toEqual({
       is: 'unusable',
-      reason: expect.stringContaining('this machine has no such address'),
+      reason: expect.stringContaining('EADDRNOTAVAIL'),
     });
   });
 });
 
-it.each([
-  [
-    'EACCES',
-    /^HOST 127.0.0.1 and PORT 80 cannot be listened on: only root may use ports below 1024 here. Choose another, /,
-  ],
-  ['EADDRNOTAVAIL', /: this machine has no such address\. /],
-  ['EOTHER', /: listen EOTHER\.$/],
-])('a port that cannot be listened on because of %s is explained', async (code, message) => {
-  const failing = vi.spyOn(Server.prototype, 'listen').mockImplementation(() => {
-    throw Object.assign(new Error(`listen ${code}`), { code });
-  });
-  onTestFinished(() => failing.mockRestore());
-  await expect(checkPort('127.0.0.1', 'PORT', 80)).rejects.toThrow(message);
-});
+it.each([['EACCES', /^HOST 127.0.0.1 and PORT 80 cannot be listened on: listen EACCES\.$/]])(
+  'a port that cannot be listened on because of %s is explained',
+  async (code, message) => {
+    const failing = vi.spyOn(Server.prototype, 'listen').mockImplementation(() => {
+      throw Object.assign(new Error(`listen ${code}`), { code });
+    });
+    onTestFinished(() => failing.mockRestore());
+    await expect(checkPort('127.0.0.1', 'PORT', 80)).rejects.toThrow(message);
+  },
+);

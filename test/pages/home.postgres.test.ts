@@ -92,7 +92,7 @@ describe('without a demo token', () => {
     { database }: Pick<TestGateway, 'database'> = gateway,
   ): Promise<string[]> {
     const feed = { listening: true };
-    const elsewhere = accounts && { ...accounts, arriving: '', restErrors: {} };
+    const elsewhere = accounts && { ...accounts, arriving: '' };
     const starters = [{ command: 'demo', offer: '', says: 'The demo account and its token:' }];
     const options = { config: readConfig(env), database, feed, accounts: elsewhere, starters };
     const pages = createPages(

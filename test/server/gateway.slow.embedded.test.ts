@@ -6,7 +6,7 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
-import type { Line } from '../../src/extensionPoints.ts';
+import type { BannerEntry } from '../../src/extensionPoints.ts';
 import { extensions } from '../../src/extensions/extensions.ts';
 import { listen as listenAt } from '../../src/http/port.ts';
 import { openGateway } from '../../src/server/gateway.ts';
@@ -49,7 +49,7 @@ it.each(['PORT', 'METRICS_PORT'])(
 );
 
 /** Where the metrics are, by the entries of a start. */
-const metricsIn = (lines: readonly Line[]) => lines.find(([name]) => name === 'Metrics')?.[1] ?? '';
+const metricsIn = (lines: readonly BannerEntry[]) => lines.find(([name]) => name === 'Metrics')?.[1] ?? '';
 
 it('a gateway applies its settings, and releases everything when it is closed', async () => {
   const gateway = await open({

@@ -14,7 +14,7 @@ import { schema } from '../../src/schema/schema.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
-import { hasPersistedFile, hasTools, hasWebSockets } from '../support/settings.ts';
+import { hasBatches, hasPersistedFile, hasTools, hasWebSockets } from '../support/settings.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 import { connect } from '../support/toolClient.ts';
 
@@ -128,7 +128,6 @@ const cases: [string, Scope, Run][] = [
   ['POST of a query', 'read', post(() => ({ query }))],
   ['GET of a query', 'read', get(targetOf(query))],
   ['HEAD of a query', 'read', get(targetOf(query), 'application/json', 'HEAD')],
-  ['a batch of queries', 'read', post(() => [{ query }, { query: '{ __typename }' }])],
   ['an event stream by POST', 'read', post(() => ({ query: subscription }), 'text/event-stream')],
   ['an event stream by GET', 'read', get(targetOf(subscription), 'text/event-stream')],
   [
@@ -143,12 +142,16 @@ const cases: [string, Scope, Run][] = [
     post(() => ({ query: activation().replace('{', '{ __typename') })),
   ],
   ['an activation as one event', 'activate', post(() => ({ query: activation() }), 'text/event-stream')],
-  ['an activation in a batch', 'activate', post(() => [{ query }, { query: activation() }])],
   ['POST of createApiToken', 'manage', post(() => ({ query: creation }))],
   ['POST of revokeApiToken', 'manage', post(() => ({ query: revocation }))],
-  ['revokeApiToken in a batch', 'manage', post(() => [{ query: revocation }])],
   ['an activation beside a creation', 'manage', post(() => ({ query: both() }))],
   ...restCases,
+];
+
+const batchCases: [string, Scope, Run][] = [
+  ['queries', 'read', post(() => [{ query }, { query: '{ __typename }' }])],
+  ['an activation', 'activate', post(() => [{ query }, { query: activation() }])],
+  ['revokeApiToken', 'manage', post(() => [{ query: revocation }])],
 ];
 
 const persistedCases: [string, Scope, Run][] = [
@@ -203,6 +206,10 @@ async function check(needed: Scope, run: Run): Promise<void> {
 }
 
 it.each(cases)('%s needs the scope %s', (_, needed, run) => check(needed, run));
+
+it.skipIf(!hasBatches).each(batchCases)('%s in a batch: the scope %s is needed', (_, needed, run) =>
+  check(needed, run),
+);
 
 it.skipIf(!hasPersistedFile).each(persistedCases)('a persisted %s needs the scope %s', (_, needed, run) =>
   check(needed, run),

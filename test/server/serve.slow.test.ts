@@ -262,7 +262,9 @@ describe('DATABASE_URL', () => {
   it('of a server that cannot be reached is reported once for all workers', async () => {
     const settings = { DATABASE_URL: 'postgresql://127.0.0.1:1/app', PORT: '0', WORKERS: '3' };
     const { code, stdout, stderr } = await runCli(['serve'], settings);
-    expect(stderr).toMatch(/^DATABASE_URL is .*, but cannot be reached: .*ECONNREFUSED.*\n$/);
+    expect(stderr).toMatch(
+      /^DATABASE_URL is .*, but cannot be used: .*ECONNREFUSED.*\. Run `.* doctor`, which says what to do\.\n$/,
+    );
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   });
 });

@@ -1,13 +1,11 @@
-/** Failures of work, alone and in a batch. */
+/** Failures of work. */
 
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect, it, vi } from 'vitest';
 import { openExchange } from '../../src/http/exchange.ts';
-import { jsonResponse } from '../../src/http/response.ts';
 import type { ResponseCache } from '../../src/http/responseCache.ts';
-import type { OtherWork, Task } from '../../src/http/task.ts';
-import { runBatch } from '../../src/server/batches.ts';
+import type { OtherWork } from '../../src/http/task.ts';
 import { joinHooks } from '../../src/server/hooks.ts';
 import { createTaskRunner } from '../../src/server/pipeline.ts';
 import { nobodyListens } from '../support/exchanges.ts';
@@ -19,32 +17,6 @@ function exchangeFor() {
   const response = new EventEmitter() as ServerResponse;
   return { exchange: openExchange(request, response, { ...nobodyListens, failed }), failed };
 }
-
-/** A task with this name. */
-const taskOf = (name: string): Task => ({
-  cacheKey: name,
-  prepare: () => {
-    throw new Error('not expected');
-  },
-});
-const responseOf = (name: string) => jsonResponse(200, JSON.stringify(name));
-
-it('a part that fails has a masked error as its response, and is reported', async () => {
-  const { exchange, failed } = exchangeFor();
-  const failure = new Error('secret');
-  const parts = ['a', 'M', 'b'].map((name) => ({ isInOrder: name === 'M', task: taskOf(name) }));
-  const responses = await runBatch(exchange, parts, async ({ cacheKey: name = '' }) => {
-    if (name !== 'b') throw failure;
-    return responseOf(name);
-  });
-  const masked =
-    '{"errors":[{"message":"Internal server error","extensions":{"code":"INTERNAL_SERVER_ERROR"}}]}';
-  expect(responses.map(({ body }) => body.toString())).toEqual([masked, masked, '"b"']);
-  expect(failed.mock.calls).toEqual([
-    [exchange, failure],
-    [exchange, failure],
-  ]);
-});
 
 it.each([true, false])(
   'work that fails and may have written something (%s) invalidates what is cached',

@@ -9,18 +9,12 @@ import type {
   ResponseObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { describeRest } from '../../src/rest/openapi.ts';
-import { routes } from '../../src/rest/routes.ts';
 import type { SentResponse } from './watchResponses.ts';
 
-const read = (path: string) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
-
-/** The OpenAPI document of the routes. */
-export function describeShipped(
-  examples: Readonly<Record<string, unknown>> = read('../../src/rest/examples.json'),
-): OpenAPIObject {
-  return describeRest({ routes, version: read('../../package.json').version, examples });
-}
+/** The OpenAPI document that the gateway serves. */
+export const shippedDocument: OpenAPIObject = JSON.parse(
+  readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8'),
+);
 
 /** Creates a check of responses. It returns what is wrong with a response, or undefined if it conforms to the document. */
 function createConformanceCheck(document: OpenAPIObject): (response: SentResponse) => string | undefined {
@@ -102,7 +96,7 @@ const usualHeaders =
 
 /** The problems of responses by the document of the routes, one line each. */
 export function problemsOf(responses: Iterable<SentResponse>): string[] {
-  checkShipped ??= createConformanceCheck(describeShipped());
+  checkShipped ??= createConformanceCheck(shippedDocument);
   const check = checkShipped;
   return [...responses].flatMap((response) => {
     const problem = check(response);

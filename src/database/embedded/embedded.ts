@@ -16,8 +16,7 @@ import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
-import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
-import { guideFile } from '../../root.ts';
+import { errorText, SetupError, systemCodeOf, UnusableDatabase } from '../../errors.ts';
 import { closeAll } from '../closing.ts';
 import {
   assertOwn,
@@ -171,15 +170,7 @@ function startErrorOf(dataDir: string, error: unknown, said: readonly string[]):
   // An error of Node's file system, which is used before the engine starts.
   if (error instanceof Error && 'syscall' in error) return unusableFolder(dataDir, error);
   const { errno } = Object(error);
-  const last = said.findLast((line) => /FATAL|PANIC/.test(line)) ?? errorText(error);
-  const obstacle = obstacles[errno] ?? last;
-  if (/No space left|Disk quota|Permission denied|Read-only file system/.test(obstacle))
-    return unusableFolder(dataDir, new Error(obstacle));
+  const last = obstacles[errno] ?? said.findLast((line) => /FATAL|PANIC/.test(line)) ?? errorText(error);
   const [line] = last.split('\n');
-  return new SetupError(
-    /incompatible with server/.test(last)
-      ? `The database in ${dataDir} is of another version of PostgreSQL than this release has. Move its data into a new DATA_DIR with the help of the release that made it: see ${guideFile('deployment.md#backups')}`
-      : `The database in ${dataDir} is damaged: move it away and start again (${line})`,
-    { cause: error },
-  );
+  return new UnusableDatabase(`The database in ${dataDir} cannot be opened: ${line}`, { cause: error });
 }

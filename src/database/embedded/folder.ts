@@ -6,11 +6,11 @@
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, lstatSync, statSync } from 'node:fs';
+import { lstatSync, statSync } from 'node:fs';
 import { chmod, link, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
-import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import { errorText, SetupError, systemCodeOf, UnusableDatabase } from '../../errors.ts';
 
 /** Another process has the folder open. */
 export class FolderInUse extends SetupError {}
@@ -152,40 +152,25 @@ export async function isListening(path: string): Promise<boolean> {
 /** The name of the folder, in DATA_DIR, that has the files of the engine. */
 export const engineFolder = 'postgres';
 
-/** The user of this process; undefined on Windows. */
-const ownUser = () => process.geteuid?.();
-
 /**
  * Makes sure that this process may use the database of a folder. Any user may create one there: in a container that runs as root,
  * DATA_DIR is often a folder of a user of the host.
  * @throws {SetupError} when it belongs to another user.
  */
 export async function assertOwn(dataDir: string): Promise<void> {
-  const user = ownUser();
+  // Undefined on Windows.
+  const user = process.geteuid?.();
   // Without an owner, if there is no such folder, or it cannot be inspected: then opening it reports the error.
   const { uid: owner } = await stat(join(dataDir, engineFolder)).catch(() => ({ uid: undefined }));
   if (user === undefined || owner === undefined || owner === user) return;
-  throw new SetupError(
-    `DATA_DIR ${JSON.stringify(dataDir)} belongs to user ${owner}, who could not use the files that user ${user} would leave there. Run this as its owner, such as with sudo -u '#${owner}', or give the folder away: ${chown(dataDir, user)}`,
+  throw new UnusableDatabase(
+    `DATA_DIR ${JSON.stringify(dataDir)} belongs to user ${owner}, who could not use the files that user ${user} would leave there`,
   );
 }
 
 /** The error for a folder that cannot be used. */
-export function unusableFolder(dataDir: string, error: unknown): SetupError {
-  const user = ownUser();
-  const code = systemCodeOf(error);
-  const text = errorText(error);
-  const isDenied = code === 'EACCES' || code === 'EPERM' || text.includes('Permission denied');
-  const advice = isDenied && user !== undefined ? `. ${remedyFor(dataDir, user)}` : '';
-  return new SetupError(
-    `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ${text}${advice}`,
+export const unusableFolder = (dataDir: string, error: unknown) =>
+  new UnusableDatabase(
+    `DATA_DIR is ${JSON.stringify(dataDir)}, but takes a folder that can be written to: ${errorText(error)}`,
     { cause: error },
   );
-}
-
-const remedyFor = (dataDir: string, user: number) =>
-  existsSync(dataDir)
-    ? `If another user, such as root, has left files there, run as root: ${chown(dataDir, user)}`
-    : `Make it as root: install -d -m 700 -o ${user} ${resolve(dataDir)}`;
-
-const chown = (dataDir: string, user: number) => `chown -R ${user} ${resolve(dataDir)}`;

@@ -6,10 +6,10 @@
  * switch may announce by it.
  */
 
-import pg from 'pg';
+import type pg from 'pg';
 import type { EmbeddedPostgres } from '../embedded/embedded.ts';
 import { type Identity, identityColumns, type ServerWatch } from '../identity.ts';
-import { checkListener, createSession, longestConnecting, makeSessionSettings } from '../session.ts';
+import { checkListener, createSession, longestConnecting, Pool, setUpSession } from '../session.ts';
 import {
   type Ask,
   type ChangeFeed,
@@ -134,18 +134,16 @@ export type ReadLog = (
  * use the old server, while those of the gateway's pool move to the new one.
  */
 function openAnnouncer(server: pg.ClientConfig, longestUse: number, lost: AbortController): pg.Pool {
-  const pool = new pg.Pool({
+  const pool = new Pool({
     ...server,
     max: 1,
     maxLifetimeSeconds: longestUse / 1_000,
     connectionTimeoutMillis: longestConnecting,
     query_timeout: heartbeatInterval,
     allowExitOnIdle: true,
-    onConnect: (client) => makeSessionSettings(client as pg.Client, server),
+    onConnect: (client) => setUpSession(client as pg.Client, server),
   });
   pool.on('error', (error) => lost.abort(error));
-  // As in `connectTo`: without a listener, an error while the connection is handed out would end the process.
-  pool.on('connect', (client) => client.on('error', () => {}));
   lost.signal.addEventListener('abort', () => void pool.end(), { once: true });
   return pool;
 }

@@ -46,7 +46,9 @@ function located(result: ExecutionResult, { definitions }: DocumentNode): Execut
   const errors = result.errors.map(
     ({ message, locations = [], path = null, originalError = null }) =>
       new GraphQLError(message, {
-        ...{ source, path, originalError },
+        source,
+        path,
+        originalError,
         positions: locations.map(({ line, column }) => startOf(line, source.body) + column - 1),
       }),
   );

@@ -20,6 +20,7 @@ import {
   schemaOf,
 } from '../../extensionPoints.ts';
 import { describePort } from '../../http/port.ts';
+import { folderAdvice } from './advice.ts';
 import { type Finding, problemOf, runChecks } from './finding.ts';
 import { examineServer } from './server.ts';
 
@@ -49,7 +50,7 @@ export async function examine(
     )),
     ...(await runChecks<void>(
       [
-        ['port', () => describePort(config.HOST, 'PORT', config.PORT)],
+        ['port', () => findPortProblem(config)],
         ...extensions.flatMap(({ checks }) => checks?.(config, () => schemaOf(extensions, config)) ?? []),
       ],
       undefined,
@@ -67,19 +68,26 @@ const checkDatabase = (
 
 async function checkFolder(dataDir: string): Promise<Found> {
   const folder = folderOf(dataDir);
-  const error = await tryFolder(folder).then(() => undefined, errorText);
-  const advice = 'Make it a folder of the user who runs Dovetail, or set DATA_DIR to another.';
-  if (error !== undefined) return { says: `DATA_DIR ${folder}: ${error}`, advice };
+  const error: unknown = await tryFolder(folder).catch((thrown) => thrown);
+  if (error) return { says: `DATA_DIR ${folder}: ${errorText(error)}`, advice: folderAdvice(folder, error) };
   if (await findEmbedded(folder)) return `embedded, in ${folder}, open in a running gateway`;
   if (!existsSync(join(folder, engineFolder))) return `embedded, none yet: it will be in ${folder}`;
   try {
     await (await openEmbedded(folder)).close();
     return `embedded, in ${folder}, and no gateway has it open`;
   } catch (problem) {
-    return {
-      says: errorText(problem),
-      advice: 'Correct that, restore a copy, or set DATA_DIR to another folder.',
-    };
+    return { says: errorText(problem), advice: folderAdvice(folder, problem) };
+  }
+}
+
+async function findPortProblem({ HOST, PORT }: Config): Promise<Found> {
+  try {
+    return await describePort(HOST, 'PORT', PORT);
+  } catch (error) {
+    const advice =
+      'Only root may use ports below 1024: choose another, such as 4000, and put a proxy in front. HOST 127.0.0.1 is the machine itself, 0.0.0.0 all its addresses.';
+    const isUnusable = errorText(error).includes('cannot be listened on');
+    return { ...problemOf(error), ...(isUnusable && { advice }) };
   }
 }
 

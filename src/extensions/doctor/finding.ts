@@ -1,7 +1,7 @@
 /** What a check finds, and how a list of checks is run. */
 
-import { type Diagnosis, SetupError } from '../../errors.ts';
-import type { Check } from '../../extensionPoints.ts';
+import { SetupError } from '../../errors.ts';
+import type { Check, Diagnosis } from '../../extensionPoints.ts';
 
 export interface Finding extends Partial<Pick<Diagnosis, 'advice'>> {
   readonly check: string;

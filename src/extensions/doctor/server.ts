@@ -14,6 +14,7 @@ import {
 } from '../../database/connection.ts';
 import {
   findForeignTables,
+  findPathProblem,
   findSchemaProblem,
   findVersionProblem,
   readProgress,
@@ -21,6 +22,7 @@ import {
 import { checkListener, checkPooler, createSession, isPooled } from '../../database/session.ts';
 import { errorText, withoutPassword } from '../../errors.ts';
 import type { Check, ExaminedServer, Found } from '../../extensionPoints.ts';
+import { connectionAdvice, encodingAdvice, foreignTablesAdvice, schemaAdvice } from './advice.ts';
 import { type Finding, problemOf, runChecks, timeout } from './finding.ts';
 import { findHiddenTables, findMissingRights, findSilentTriggers } from './rights.ts';
 
@@ -32,7 +34,7 @@ interface ConnectedServer extends ExaminedServer {
 
 const checks: readonly Check<ConnectedServer>[] = [
   ['database', checkVersion],
-  ['database encoding', ({ client, info }) => findEncodingProblem(client, info.encoding)],
+  ['database encoding', checkEncoding],
   // PgBouncer ends a connection when it rejects a transaction of it, so no later check could run.
   ['pooler', findPoolerProblem, true],
   ['pooler', checkPooling],
@@ -65,8 +67,14 @@ export async function examineServer(
     });
   } catch (error) {
     // With the words of a start.
-    const { says, advice } = reasonOf(client, error, url);
-    return [{ check: 'database', state: 'problem', says: `${withoutPassword(url)}: ${says}`, advice }];
+    return [
+      {
+        check: 'database',
+        state: 'problem',
+        says: `${withoutPassword(url)}: ${reasonOf(error, url)}`,
+        advice: connectionAdvice(client, error, url, 'DATABASE_URL'),
+      },
+    ];
   } finally {
     await Promise.all([session.close(), direct.close()]);
   }
@@ -93,8 +101,15 @@ function checkVersion({ urls, info: { version } }: ConnectedServer): Found {
   return { says, advice: `Dovetail needs PostgreSQL ${oldestServer} or later.` };
 }
 
+function checkEncoding({ client, info: { encoding } }: ConnectedServer): Found {
+  const says = findEncodingProblem(client.database, encoding);
+  return says && { says, advice: encodingAdvice(client) };
+}
+
 async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServer): Promise<Found> {
-  if (isReadOnly) return readOnlyServer;
+  if (isReadOnly) return { says: readOnlyServer, advice: 'Name the primary in DATABASE_URL.' };
+  const hidden = await findPathProblem(client);
+  if (hidden) return { says: hidden, advice: schemaAdvice(quoted(role)) };
   const missing = await findMissingRights(client);
   if (missing.length === 0) return 'the role has those that requests need';
   const lacks = missing.map(({ right, tables }) => `${right} on ${tables}`);
@@ -122,15 +137,15 @@ const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
 async function checkMigrations({ client, direct }: ConnectedServer): Promise<Found> {
   const foreign = await findForeignTables(client);
-  if (foreign) return foreign;
+  if (foreign) return { says: foreign, advice: foreignTablesAdvice(client) };
   const { applied, pending, unknown } = await readProgress(client);
-  if (pending.length === 0) return findVersionProblem(unknown) ?? `all ${applied} applied`;
-  return (
-    findVersionProblem(unknown) ??
-    // The role of the direct connection applies them.
-    (await findSchemaProblem(direct.client)) ??
-    `${applied} applied, ${pending.length} pending: the next start applies them`
-  );
+  const other = findVersionProblem(unknown);
+  if (other) return { says: other, advice: 'Install the version that has them, or name another database.' };
+  if (pending.length === 0) return `all ${applied} applied`;
+  // The role of the direct connection applies them.
+  const unwritable = await findSchemaProblem(direct.client);
+  if (unwritable) return { says: unwritable, advice: schemaAdvice(quoted(direct.client.user ?? '')) };
+  return `${applied} applied, ${pending.length} pending: the next start applies them`;
 }
 
 async function checkTriggers({ client }: ConnectedServer): Promise<Found> {
@@ -181,8 +196,10 @@ async function connectDirectly({ client, direct, urls }: ConnectedServer): Promi
   try {
     await direct.connect();
   } catch (error) {
-    const { says, advice } = reasonOf(direct.client, error, url, 'DATABASE_DIRECT_URL');
-    return { says: `${name}: ${says}`, advice };
+    return {
+      says: `${name}: ${reasonOf(error, url)}`,
+      advice: connectionAdvice(direct.client, error, url, 'DATABASE_DIRECT_URL'),
+    };
   }
   const difference = await findDifference(client, direct.client);
   if (difference === undefined) return `${name} leads to the same database`;

@@ -1,11 +1,10 @@
 /** Opens a database as it is, without migrating it. */
 
 import type pg from 'pg';
-import { otherRole } from '../../cli/database.ts';
 import type { Config } from '../../config/config.ts';
 import { findServer } from '../../database/connection.ts';
 import { createSession } from '../../database/session.ts';
-import { errorText, lacksRight, SetupError, systemCodeOf } from '../../errors.ts';
+import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
 
 /** How long, in milliseconds, one statement may take. */
 const longestStatement = 30 * 60_000;
@@ -36,10 +35,8 @@ export async function withClient<Result>(
     return await work(session.client);
   } catch (error) {
     // The errors of PostgreSQL and of the system have a code.
-    const code = systemCodeOf(error);
-    if (code === undefined) throw error;
-    const advice = code === lacksRight ? `. ${otherRole()}` : '';
-    throw new SetupError(`${failed}: ${errorText(error)}${advice}`, { cause: error });
+    if (systemCodeOf(error) === undefined) throw error;
+    throw new SetupError(`${failed}: ${errorText(error)}`, { cause: error });
   } finally {
     await session.close();
     await opened.close?.();

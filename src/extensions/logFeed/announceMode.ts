@@ -6,7 +6,8 @@
 import pg from 'pg';
 import { announcedTables } from '../../database/models.ts';
 import { createSession, isUnresponsive } from '../../database/session.ts';
-import { type Diagnosis, errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
+import type { Diagnosis } from '../../extensionPoints.ts';
 import { guideFile } from '../../root.ts';
 import { newSlot } from './log.ts';
 

@@ -20,7 +20,7 @@ import { messages } from '../../errors.ts';
 import type { PipelineParts } from '../../extensionPoints.ts';
 import { hasTooManyValues, isRequestTooDeep } from '../../graphql/values.ts';
 import { type Exchange, innerExchange } from '../../http/exchange.ts';
-import { isRecord, parseJson } from '../../http/json.ts';
+import { isRecord, readJson } from '../../http/json.ts';
 import { readText } from '../../http/request.ts';
 import { type HttpResponse, isResponse, jsonResponse } from '../../http/response.ts';
 import { printedSchema } from '../../schema/schema.ts';
@@ -202,8 +202,9 @@ async function readMessage(
 ): Promise<{ readonly message: Message } | HttpResponse> {
   const body = await readText(exchange, maxKilobytes);
   if (!Buffer.isBuffer(body)) return body;
-  const message = parseJson(body.toString());
-  if (message === undefined) return rejected('The body is not JSON', notJson);
+  const read = readJson(body.toString(), 'The body');
+  if ('problem' in read) return rejected(read.problem, notJson);
+  const { value: message } = read;
   if (!isMessage(message)) return rejected(notOneRequest, invalidRequest);
   if (isTooLarge(message)) return rejected(tooManyValues, invalidRequest);
   if (message.method === 'subscriptions/listen') return rejected('This server sends no notifications');

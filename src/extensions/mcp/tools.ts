@@ -31,12 +31,12 @@ import type { HttpResponse } from '../../http/response.ts';
 import {
   describeSelection,
   idParameter,
+  listParameters,
   objectOf,
-  parameters,
   reference,
   type Schema,
   scalars,
-} from '../../rest/openapi.ts';
+} from '../../rest/jsonSchema.ts';
 import { type Route, routes } from '../../rest/routes.ts';
 import { pageErrors } from '../../schema/loading/pagination.ts';
 import { schema } from '../../schema/schema.ts';
@@ -128,7 +128,7 @@ function toolOf(route: Route): Tool {
   const fails = route.missing === undefined ? '' : ` Fails with "${route.missing}" if there is none.`;
   const inputs = [
     ...(hasId ? [idParameter] : []),
-    ...(route.isList ? [parameters.Limit, parameters.Offset] : []),
+    ...(route.isList ? [listParameters.Limit, listParameters.Offset] : []),
   ].map(({ name, schema: type, description }) => [name, { ...type, description }]);
   const inputSchema = objectSchema(Object.fromEntries(inputs), { required: hasId ? ['id'] : [] });
   return {

@@ -42,7 +42,7 @@ export const standbys: Extension<typeof settings> = {
       urls,
       sql: database.sql,
       feed,
-      bounds: { connections, statement: STATEMENT_TIMEOUT * 1_000 },
+      limits: { connections, statement: STATEMENT_TIMEOUT * 1_000 },
       onChange: (standby, status, isReadFrom) =>
         isReadFrom
           ? logger.info({ standby }, 'a standby is read from')

@@ -18,7 +18,7 @@ import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { hostPortText, serverOf } from '../../database/connection.ts';
-import { connectTo, type PoolLimits, sessionSettingsOf } from '../../database/database.ts';
+import { connectTo, type PoolLimits, sessionSetUp } from '../../database/database.ts';
 import type { ChangeFeed } from '../../database/feed/changeFeed.ts';
 import { type ReadCheck, type Sql, statementName } from '../../database/reader/sql.ts';
 import { isPooled, NoConnection } from '../../database/session.ts';
@@ -34,14 +34,14 @@ interface ReplicaOptions {
   readonly urls: readonly string[];
   readonly sql: Sql;
   readonly feed: ChangeFeed;
-  readonly bounds: PoolLimits;
+  readonly limits: PoolLimits;
   readonly onChange: OnStandbyChange;
 }
 
 /** @throws {SetupError} when the identity of the primary cannot be read. */
-export async function openReplicas({ urls, sql, feed, bounds, onChange }: ReplicaOptions) {
+export async function openReplicas({ urls, sql, feed, limits, onChange }: ReplicaOptions) {
   const primary = await readPrimary(sql);
-  const addresses = urls.map((url) => keepConnected(url, bounds, primary, onChange));
+  const addresses = urls.map((url) => keepConnected(url, limits, primary, onChange));
   const viewers = trackViewers(feed, primary.take);
   const counts = { primary: 0, retried: 0 };
   return {
@@ -320,9 +320,9 @@ interface State {
  * Connects to a standby.
  * @throws when it cannot be reached, or is not, or cannot be recognized as, a standby of the primary.
  */
-async function connectStandby(url: string, bounds: PoolLimits, primary: Primary) {
+async function connectStandby(url: string, limits: PoolLimits, primary: Primary) {
   const health = createHealth(primary);
-  const { watcher, pool, sql, lose, lost } = openConnections(url, bounds, {
+  const { watcher, pool, sql, lose, lost } = openConnections(url, limits, {
     statement: { text: stateStatement, values: [], columns: [{ name: 'state', read: JSON.parse }] },
     // The rows have the column of the statement.
     check: ([row]) => health.note(row as { state: State }),
@@ -345,7 +345,7 @@ async function connectStandby(url: string, bounds: PoolLimits, primary: Primary)
       /** When it was lost, by `performance.now()`; undefined while it is healthy. */
       lostAt: () => lost()?.at,
       /** Whether as many reads wait for a connection as there are connections. */
-      isBusy: () => pool.waitingCount >= bounds.connections,
+      isBusy: () => pool.waitingCount >= limits.connections,
       /** Reads its state. It is lost if it is no longer healthy. */
       refresh: createSharedRuns(() => refresh().catch(lose)).begin,
       /** Must be called with the error when a read failed there. */
@@ -365,7 +365,7 @@ async function connectStandby(url: string, bounds: PoolLimits, primary: Primary)
  * Makes the connections to a standby: one that watches it, and those that reads use. When one is lost, all are closed, so that
  * no read waits for a server that is silent.
  */
-function openConnections(url: string, bounds: PoolLimits, readCheck: ReadCheck) {
+function openConnections(url: string, limits: PoolLimits, readCheck: ReadCheck) {
   const sockets = new Set<Socket>();
   let lost: { readonly at: number; readonly why: string } | undefined;
   function openSocket(): Socket {
@@ -377,13 +377,13 @@ function openConnections(url: string, bounds: PoolLimits, readCheck: ReadCheck) 
   const server = { ...serverOf(url), connectionTimeoutMillis: stateTimeout, stream: openSocket };
   const watcher = new pg.Client({ ...server, query_timeout: stateTimeout });
   // Replay holds a lock until it comes to the end of the transaction that took it, and it may be behind, or paused.
-  const longestLocked = Math.min(stateTimeout, bounds.statement / 2);
-  const makeSettings = sessionSettingsOf(bounds, { lock_timeout: String(longestLocked) });
+  const longestLocked = Math.min(stateTimeout, limits.statement / 2);
+  const setUp = sessionSetUp(limits, { lock_timeout: String(longestLocked) });
   const { pool, sql } = connectTo(server, {
-    bounds,
+    limits,
     nameOf: statementName,
     readCheck,
-    prepare: makeSettings,
+    prepare: setUp,
   });
   /** @returns why they were lost first. */
   function lose(error: unknown): string {
@@ -464,7 +464,7 @@ type StandbyAddress = ReturnType<typeof keepConnected>;
 type OnStandbyChange = (name: string, status: string, isReadFrom: boolean) => void;
 
 /** Keeps a standby connected, and polls its state, so that its loss is noticed soon even without reads. */
-function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChange: OnStandbyChange) {
+function keepConnected(url: string, limits: PoolLimits, primary: Primary, onChange: OnStandbyChange) {
   // A URL may have host and port in its query, or leave them out.
   const name = hostPortText(new pg.Client(serverOf(url)));
   const closing = new AbortController();
@@ -479,7 +479,7 @@ function keepConnected(url: string, bounds: PoolLimits, primary: Primary, onChan
 
   /** Connects, and returns why it is no longer connected. */
   async function connectOnce(): Promise<string> {
-    current = await connectStandby(url, bounds, primary);
+    current = await connectStandby(url, limits, primary);
     setStatus('well');
     while (current.lostAt() === undefined && (await pause(pollInterval, signal))) await current.refresh();
     return current.close();

@@ -5,7 +5,6 @@
 
 import type { Extension } from '../../extensionPoints.ts';
 import { forgetCommand, syncCommand } from './cli/commands.ts';
-import { messages } from './messages.ts';
 import { type settings, settingsGroup } from './settings.ts';
 
 export const upstream: Extension<typeof settings> = {
@@ -33,11 +32,6 @@ export const upstream: Extension<typeof settings> = {
         : (url) => `Clients of ${base} keep their tokens, and ask here instead: ${url}/api/v1`,
       arriving: `The account of ${base} is being mirrored. A token for it, once the log says "mirror in step":`,
       use: isConfigured ? '' : 'Use the token that you have for the service behind this gateway. ',
-      restErrors: {
-        502: [messages.upstreamUnreachable, messages.upstreamTooLarge, messages.upstreamUnusable],
-        503: [messages.upstreamUnreachable, messages.accountUnreachable],
-        504: [messages.upstreamTooSlow],
-      },
     };
   },
 

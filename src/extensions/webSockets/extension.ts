@@ -1,27 +1,23 @@
-/** GraphQL over WebSocket, by the protocol `graphql-transport-ws`. Loaded with the first WebSocket. */
+/** GraphQL over WebSocket, by the protocol `graphql-transport-ws`. */
 
 import type { IncomingMessage } from 'node:http';
 import type { Extension } from '../../extensionPoints.ts';
 
 export const webSockets: Extension = {
   settings: {},
-  open: async (config) => ({
-    upgrades: {
-      accepts: asksForWebSocket,
-      createHandler(pipeline) {
-        const load = async () => (await import('./upgrades.ts')).createUpgrades(config, pipeline);
-        let loading: ReturnType<typeof load> | undefined;
-        return async (...given) => {
-          // A load that fails is tried again by the next one.
-          loading ??= load().catch((error: unknown) => {
-            loading = undefined;
-            throw error;
-          });
-          (await loading)(...given);
-        };
+  async open(config) {
+    // Not with the first WebSocket: if no descriptor were free then, Node 20 would never load it again.
+    const { createUpgrades } = await import('./upgrades.ts');
+    return {
+      upgrades: {
+        accepts: asksForWebSocket,
+        createHandler(pipeline) {
+          const upgrade = createUpgrades(config, pipeline);
+          return async (...given) => upgrade(...given);
+        },
       },
-    },
-  }),
+    };
+  },
 };
 
 /** Whether a client wants to open a WebSocket (RFC 6455, section 4.1): not by HTTP/1.0, nor with a body, which would be read as frames. */

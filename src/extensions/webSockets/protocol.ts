@@ -127,6 +127,7 @@ async function admit(
     const reason = `There are ${limit} WebSockets open; at most ${limit} are allowed`;
     return connection.close(closeCodes.tryAgainLater, reason);
   }
+  connection.opening.isInQuota = true;
   connection.onClosed(() => connectionQuota.release(viewer.id));
   return viewer;
 }

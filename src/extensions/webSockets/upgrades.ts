@@ -64,6 +64,9 @@ export function createUpgrades(config: Config, pipeline: UpgradeParts, mostSocke
 /** RFC 6455, section 4.2.1: 16 bytes in base64. */
 const usableKey = /^[+/\w]{22}==$/;
 
+/** A name of a subprotocol: a token (RFC 9110, section 5.6.2). */
+const protocolForm = /^[!#$%&'*+.^`|~\w-]+$/;
+
 /** The response to a request that does not become a WebSocket, undefined for one that does. */
 function findUpgradeError({ request, endpoint }: Exchange, config: Config): HttpResponse | undefined {
   const { headers } = request;
@@ -93,5 +96,11 @@ function findUpgradeError({ request, endpoint }: Exchange, config: Config): Http
       `The subprotocol of WebSockets is ${protocolName}: not the older graphql-ws of subscriptions-transport-ws, nor any other`,
       { 'Sec-WebSocket-Protocol': protocolName },
     );
+  // ws would reject these without an envelope.
+  if (
+    offered &&
+    (new Set(offered).size < offered.length || !offered.every((name) => protocolForm.test(name)))
+  )
+    return fail('Sec-WebSocket-Protocol must be a list of names, all different');
   return undefined;
 }

@@ -3,11 +3,7 @@
  * selects: a list of fifty sessions is read four times as fast without the columns of its segments. Each field of a model's type
  * declares what it needs in its `extensions`, or by exposing a column.
  *
- * No other code of the schema reads records that are shown to clients: statistics, and missing details, have queries of their own, with
- * the same conditions.
- *
- * Details of records may be missing where the account lives elsewhere: a row may exist before its details. Then its column
- * `detailsPending` is true, and a read of the details fetches them first.
+ * No other code of the schema reads records that are shown to clients: statistics have queries of their own, with the same conditions.
  */
 
 import {
@@ -20,20 +16,17 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import { seenBy } from '../../auth/tokens.ts';
-import { listRelation } from '../../database/dataModel.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
 import {
   currentViewer,
   type ListedType,
-  type ModelName,
   type RecordType,
   Slot,
   type SlotValues,
   visibleTo,
 } from '../../database/models.ts';
 import type { SelectQuery } from '../../database/reader/statement.ts';
-import { detailsNotHere } from '../../errors.ts';
-import { type Context, type DetailedModel, placeOf } from '../context.ts';
+import { type Context, placeOf } from '../context.ts';
 import type { GlobalId, NodeType } from '../globalId.ts';
 import { needsOf } from '../requirements.ts';
 
@@ -91,12 +84,12 @@ const visibleWhere = (model: RecordType, condition: object | undefined) => ({
 function queryFor(
   model: RecordType,
   { columns, where, paths, typeName, ...page }: WantedRows,
-  { context, info }: Call,
+  { info }: Call,
 ): SelectQuery {
   return {
     ...page,
     where: visibleWhere(model, where),
-    select: { ...selectFor(info, context, { paths, typeName }), ...columns },
+    select: { ...selectFor(info, { paths, typeName }), ...columns },
   };
 }
 
@@ -104,27 +97,16 @@ function queryFor(
 export const queryShownBy = (field: string, model: RecordType, call: Call): SelectQuery =>
   planOnce(field, call, () => queryFor(model, { where: { id: slots.id }, paths: [[field]] }, call));
 
-/** An account that lives elsewhere has queries of its own, which also select whether details are pending. */
-function planOnce(
-  variant: RowQuery['variant'],
-  { context, info }: Call,
-  plan: () => SelectQuery,
-): SelectQuery {
-  if (variant === undefined) return plan();
-  return placeOf(info).once(`rows: ${variant}${context.elsewhere ? ', with details pending' : ''}`, plan);
-}
+const planOnce = (variant: RowQuery['variant'], { info }: Call, plan: () => SelectQuery): SelectQuery =>
+  variant === undefined ? plan() : placeOf(info).once(`rows: ${variant}`, plan);
 
 /** Runs a query. The type of its rows promises all columns, but they have only those that it selects. */
-function run<M extends RecordType>(
+const run = <M extends RecordType>(
   model: M,
   query: SelectQuery,
   values: SlotValues | undefined,
-  context: Context,
-): Promise<Row<M>[]> {
-  const all = { ...values, viewer: context.viewer.id };
-  const read = () => context.sql.findMany(model, query, all) as Promise<Row<M>[]>;
-  return context.elsewhere ? readWithDetails(context, model, query, all, read) : read();
-}
+  { sql, viewer }: Context,
+) => sql.findMany(model, query, { ...values, viewer: viewer.id }) as Promise<Row<M>[]>;
 
 /** Reads the rows with these ids in one statement. The result has no entry for rows that the viewer may not see. */
 export async function readByIds<M extends RecordType>(
@@ -149,9 +131,6 @@ export async function readNodes(
   const readType = async (typeName: NodeType) => {
     const idsOfType = ids.filter(({ typename }) => typename === typeName).map(({ id }) => id);
     if (typeName === 'ApiToken') return [typeName, await readTokens(idsOfType, context)] as const;
-    // The row of a segment does not say whether its details are pending: only its parent's row does.
-    if (context.elsewhere && areDetails(typeName, Object.keys(selectFor(info, context, { typeName }))))
-      await fetchDetailsOfParts(context, typeName, idsOfType);
     return [typeName, await readByIds(typeName, idsOfType, { context, info }, { typeName })] as const;
   };
   const types = [...new Set(ids.map(({ typename }) => typename))];
@@ -260,21 +239,20 @@ interface SelectionOptions {
 type Select = Readonly<Record<string, unknown>>;
 
 /**
- * The `select` of a query for the rows that a field resolves to. For an account that lives elsewhere, it also selects whether details
- * are pending. The name of the plan does not contain the paths: a resolver always passes the same paths for a type.
+ * The `select` of a query for the rows that a field resolves to. The name of the plan does not contain the paths: a resolver always
+ * passes the same paths for a type.
  */
 export const selectFor = (
   info: GraphQLResolveInfo,
-  { elsewhere }: Pick<Context, 'elsewhere'>,
   { paths = [[]], typeName = '' }: SelectionOptions = {},
 ): Select =>
-  placeOf(info).once(`select: ${typeName}${elsewhere ? ', with details pending' : ''}`, () => {
+  placeOf(info).once(`select: ${typeName}`, () => {
     const response = getNamedType(info.returnType);
     const sets = info.fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
     const ends = paths.map((path) => descend(path, response, sets, info));
     const type = typeName === '' ? ends[0]?.type : info.schema.getType(typeName);
     const endSets = ends.flatMap((end) => end.sets);
-    return selectOf(objectType(type, info.fieldName), endSets, info, elsewhere !== undefined);
+    return selectOf(objectType(type, info.fieldName), endSets, info);
   });
 
 /** Follows a path of fields, such as `edges` and `node`. */
@@ -295,7 +273,6 @@ function selectOf(
   type: GraphQLObjectType,
   sets: readonly SelectionSetNode[],
   info: GraphQLResolveInfo,
-  mayLackDetails: boolean,
 ): Select {
   const select: Record<string, unknown> = { id: true };
   for (const [name, below] of fieldsIn(type, sets, info)) {
@@ -304,10 +281,7 @@ function selectOf(
     Object.assign(select, forViewer?.(currentViewer));
     if (!rows) continue;
     const child = objectType(getNamedType(type.getFields()[name]?.type), name);
-    const selected = selectOf(child, below, info, mayLackDetails);
-    select[rows.relation] = { ...rows.query, select: selected };
-    if (mayLackDetails && isDetailed(type.name) && areDetails(child.name, Object.keys(selected)))
-      select.detailsPending = true;
+    select[rows.relation] = { ...rows.query, select: selectOf(child, below, info) };
   }
   return select;
 }
@@ -358,113 +332,4 @@ function applies(
   if (condition === undefined || condition === type.name) return true;
   const named = schema.getType(condition);
   return isAbstractType(named) && schema.isSubType(named, type);
-}
-
-/** The columns of a segment that a list of sessions includes, so that they are known before its details. */
-export const segmentSummary = {
-  id: true,
-  type: true,
-  passed: true,
-  percentGrade: true,
-  points: true,
-} as const;
-
-/** The columns of a segment that are known before its details: the key of its session is known as well. */
-const summaryColumns = new Set([...Object.keys(segmentSummary), 'sessionId']);
-
-/** Whether some of these columns of a model are details of the record that the row is a part of. */
-function areDetails(model: string, columns: readonly string[]): boolean {
-  // A list of templates leaves out their segments altogether.
-  if (model === 'DttTemplateSegment') return true;
-  return model === 'TrainerSegment' && columns.some((column) => !summaryColumns.has(column));
-}
-
-/** Whether records of the model have details, which are rows of a relation. */
-const isDetailed = (model: string): model is DetailedModel =>
-  model === 'DttSession' || model === 'DttTemplate';
-
-/**
- * Reads rows. If details that the query selects are pending, fetches them and reads the rows again.
- * @param query must select `detailsPending` wherever it selects details.
- * @param slotValues the values of the query's slots.
- * @throws SERVICE_UNAVAILABLE if the details cannot be fetched now: unknown values must never appear as null.
- */
-async function readWithDetails<Row extends object>(
-  context: Context,
-  model: ModelName,
-  query: Pick<SelectQuery, 'select' | 'take'>,
-  slotValues: SlotValues,
-  read: () => Promise<Row[]>,
-): Promise<Row[]> {
-  const rows = await read();
-  const pending = findPending(model, query, slotValues, rows);
-  if (pending.size === 0) return rows;
-  await Promise.all([...pending].map(([owner, ids]) => fetchDetails(context, owner, [...ids])));
-  const again = await read();
-  const missing = [...findPending(model, query, slotValues, again).values()].flatMap((ids) => [...ids]);
-  if (missing.length > 0) throw detailsNotHere(missing.length);
-  return again;
-}
-
-/** Fetches the pending details of every record to which one of these segments may belong. */
-async function fetchDetailsOfParts(
-  context: Context,
-  model: RecordType,
-  ids: readonly number[],
-): Promise<void> {
-  const { sql, viewer } = context;
-  const idsOf = async (type: RecordType, condition: object) => {
-    const where = { AND: [visibleTo(viewer, type), condition] };
-    // The query selects the id.
-    const rows = (await sql.findMany(type, { select: { id: true }, where })) as { readonly id: number }[];
-    return rows.map(({ id }) => id);
-  };
-  const fetchPending = async (owner: DetailedModel, condition: object) =>
-    fetchDetails(context, owner, await idsOf(owner, { detailsPending: true, ...condition }));
-  if (model === 'TrainerSegment')
-    await fetchPending('DttSession', { segments: { some: { id: { in: [...ids] } } } });
-  if (model !== 'DttTemplateSegment') return;
-  const known = await idsOf(model, { id: { in: [...ids] }, template: { detailsPending: false } });
-  // Any pending template may have the unknown segments.
-  if (known.length < new Set(ids).size) await fetchPending('DttTemplate', {});
-}
-
-async function fetchDetails(
-  { elsewhere, viewer }: Context,
-  model: DetailedModel,
-  ids: readonly number[],
-): Promise<void> {
-  if (ids.length > 0) await elsewhere?.fetchDetails(viewer, model, ids);
-}
-
-/** Finds the ids of rows, at any depth, whose details are selected and pending. */
-function findPending(
-  model: ModelName,
-  { select, take = 0 }: Pick<SelectQuery, 'select' | 'take'>,
-  slotValues: SlotValues,
-  rows: readonly object[],
-  found = new Map<DetailedModel, Set<number>>(),
-): Map<DetailedModel, Set<number>> {
-  // A page is read with one more row, which is not shown. The rows have the columns that the query selects.
-  const size = take instanceof Slot ? Number(slotValues[take.name]) : take;
-  const shown = (size > 1 ? rows.slice(0, size - 1) : rows) as readonly Record<string, unknown>[];
-  for (const [name, wanted] of Object.entries(select)) {
-    if (name === 'detailsPending' && isDetailed(model)) {
-      for (const { id, detailsPending } of shown) {
-        if (detailsPending !== true) continue;
-        const ids = found.get(model) ?? new Set();
-        found.set(model, ids.add(Number(id)));
-      }
-    } else if (typeof wanted === 'object' && name !== '_count') {
-      for (const row of shown)
-        findPending(
-          listRelation(model, name).model,
-          wanted,
-          slotValues,
-          row[name] as readonly object[],
-          found,
-        );
-    }
-  }
-  return found;
 }

@@ -104,7 +104,7 @@ async function activate(id: number, call: Call): Promise<Omit<Activation, 'templ
     viewer: viewer.id,
   });
   if (!written) throw argumentError('template', messages.templateNotOwned, 'NOT_FOUND');
-  // The row has the columns that the field needs. The details of the template may have to be fetched first.
+  // The row has the columns that the field needs.
   const [template] = found as Row<'DttTemplate'>[];
-  return { ...written, template: template?.detailsPending ? undefined : template };
+  return { ...written, template };
 }

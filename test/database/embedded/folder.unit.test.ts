@@ -4,13 +4,12 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import {
   FolderInUse,
   type FolderLock,
   isListening,
   lockFolder,
-  unusableFolder,
 } from '../../../src/database/embedded/folder.ts';
 import { newFolder } from '../../support/newFolder.ts';
 import { endProcesses, type RunningProcess, startSourceScript, written } from '../../support/processes.ts';
@@ -121,16 +120,4 @@ it('claims within one process have one winner, and at most one while the folder 
     expect((await late).length).toBeLessThanOrEqual(1);
     await (await late)[0]?.release();
   }
-});
-
-it('a folder without the right to write is given to the user of the gateway, or made for them if it is missing', () => {
-  vi.spyOn(process, 'geteuid').mockReturnValue(65532);
-  onTestFinished(() => void vi.restoreAllMocks());
-  const remedyFor = (dataDir: string) =>
-    unusableFolder(dataDir, Object.assign(new Error('denied'), { code: 'EACCES' })).message.replace(
-      /^.* as root: /,
-      '',
-    );
-  expect(remedyFor(folder)).toBe(`chown -R 65532 ${folder}`);
-  expect(remedyFor(join(folder, 'none'))).toBe(`install -d -m 700 -o 65532 ${folder}/none`);
 });

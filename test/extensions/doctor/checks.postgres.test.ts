@@ -88,8 +88,8 @@ it.each([
 });
 
 it.each([
-  ['a wrong password', { password: 'wrong' }, 'the server does not accept its password ('],
-  ['a port that no server listens on', { port: '1' }, 'cannot be reached: '],
+  ['a wrong password', { password: 'wrong' }, 'cannot be used: password authentication failed'],
+  ['a port that no server listens on', { port: '1' }, 'cannot be used: connect ECONNREFUSED'],
 ])('has the same message about %s as a start', async (_, change, beginning) => {
   const url = Object.assign(new URL(urlOf()), change).href;
   const shown = withoutPassword(url);
@@ -98,7 +98,7 @@ it.each([
   const reason = problem?.says.replace(`${shown}: `, '');
   expect(reason).toContain(beginning);
   const error: unknown = await findServer({ url }).catch((thrown) => thrown);
-  expect(error).toEqual(new SetupError(`DATABASE_URL is "${shown}", but ${reason}. ${problem?.advice}`));
+  expect(error).toEqual(new SetupError(`DATABASE_URL is "${shown}", but ${reason}`));
 });
 
 it('has the same message about a search_path without a schema that the role may use as a start', async () => {
@@ -110,12 +110,12 @@ it('has the same message about a search_path without a schema that the role may 
     const [problem, ...others] = await problemsAt(url);
     expect(others).toEqual([]);
     expect(problem).toEqual({
-      check: 'migrations',
+      check: 'database rights',
       says: `its search_path is ${path}, and it has no schema that the role "${user}" may use`,
-      advice: `Make one with CREATE SCHEMA, or as its owner run GRANT USAGE, CREATE ON SCHEMA … TO ${user}; or correct the search_path, in DATABASE_URL or of the role.`,
+      advice: expect.stringContaining(`GRANT USAGE, CREATE ON SCHEMA … TO "${user}"`),
     });
     await expect(migrate({ connectionString: url })).rejects.toThrow(
-      new SetupError(`DATABASE_URL cannot be used: ${problem?.says}. ${problem?.advice}`),
+      new SetupError(`DATABASE_URL cannot be used: ${problem?.says}`),
     );
   }
 });

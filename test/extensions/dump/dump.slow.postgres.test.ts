@@ -187,7 +187,7 @@ describe('a dump', () => {
     expect(await readdir(folder)).toEqual(['kept.sql']);
   });
 
-  it('says to use another role if the role lacks a right, as load does', async () => {
+  it('says which right the role lacks, as load does', async () => {
     const url = await newServerDatabase();
     await runHere(['load', file], { DATABASE_URL: url });
     const role = `reader_${process.pid}`;
@@ -197,12 +197,9 @@ describe('a dump', () => {
     );
     onTestFinished(async () => void (await queryOnce(url, `DROP OWNED BY ${role}; DROP ROLE ${role}`)));
     const DATABASE_URL = Object.assign(new URL(url), { username: role, password: 'reader' }).href;
-    const advice =
-      'Use another role: docs/deployment.md#roles-and-rights has the rights that commands need.\n';
     const { stderr } = await runHere(['dump'], { DATABASE_URL });
-    expect(stderr).toMatch(/^Could not dump the database .*: permission denied for sequence \S+\. Use/);
-    expect(stderr.endsWith(advice)).toBe(true);
-    expect((await runHere(['load', file], { DATABASE_URL })).stderr.endsWith(advice)).toBe(true);
+    expect(stderr).toMatch(/^Could not dump the database .*: permission denied for sequence \S+\n$/);
+    expect((await runHere(['load', file], { DATABASE_URL })).stderr).toMatch(/: permission denied for .*\n$/);
     await queryOnce(url, `GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO ${role}`);
     expect(await runHere(['dump'], { DATABASE_URL })).toMatchObject({ code: 0 });
   });
@@ -288,7 +285,7 @@ describe('load', () => {
     [
       'a dump of a later version',
       (text) => text.replace(/^(-- Migrations: .*)/m, '$1 2999_later=0'),
-      /it has migrations of another version: 2999_later\. Install the version/,
+      /it has migrations of another version: 2999_later/,
     ],
   ])('rejects %s, and leaves nothing', async (_, change, says) => {
     const broken = join(newFolder(), 'broken.sql');

@@ -129,7 +129,8 @@ describe('the MCP endpoint', () => {
     const { gateway, account } = shared;
     const batch = JSON.stringify([{ ...call('getCurrentUser'), id: 1 }]);
     for (const [body, code, message] of [
-      ['{', -32_700, 'The body is not JSON'],
+      ['{', -32_700, expect.stringMatching(/^The body is not JSON: Expected property name/)],
+      ['', -32_700, 'The body is empty'],
       [batch, -32_600, 'The body must be one JSON-RPC request; batches are not supported'],
       ['{"jsonrpc":"2.0","id":1}', -32_600, expect.any(String)],
     ] as const) {

@@ -13,7 +13,5 @@ it('rejects METRICS_PORT with the value of PORT, unless any port will do', () =>
 it('checks that METRICS_PORT can be listened on', async () => {
   const config = { ...readConfigOf({ HOST: '192.0.2.1' }, []), METRICS_PORT: 4001 };
   const [check] = metrics.checks?.(config, async () => undefined) ?? [];
-  await expect(check?.[1]()).rejects.toThrow(
-    'METRICS_PORT 4001 cannot be listened on: this machine has no such address',
-  );
+  await expect(check?.[1]()).rejects.toThrow('METRICS_PORT 4001 cannot be listened on: listen EADDRNOTAVAIL');
 });

@@ -27,7 +27,7 @@ export async function openStandbyGateway(
       {
         settings: {},
         async open(_, { database: { sql }, feed }) {
-          replicas = await openReplicas({ sql, feed, bounds, urls, onChange() {} });
+          replicas = await openReplicas({ sql, feed, limits: bounds, urls, onChange() {} });
           return replicas;
         },
       },

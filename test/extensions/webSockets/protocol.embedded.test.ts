@@ -217,10 +217,13 @@ describe('a request for a WebSocket', () => {
     };
   }
 
-  const subprotocol = 'Sec-WebSocket-Protocol';
+  const [subprotocol, name] = ['Sec-WebSocket-Protocol', 'graphql-transport-ws'];
   it.each([
     ['at another path', {}, 426, 'WebSockets are opened at /graphql', '/api/v1/dtt'],
     ['with the older subprotocol', { [subprotocol]: 'graphql-ws' }, 426, 'graphql-transport-ws'],
+    ['with a subprotocol twice', { [subprotocol]: `${name}, ${name}` }, 400, 'all different'],
+    ['with an empty subprotocol', { [subprotocol]: `${name},` }, 400, 'a list of names'],
+    ['with a subprotocol that is no name', { [subprotocol]: `${name}, a b` }, 400, 'a list of names'],
     ['with another offer', { Upgrade: 'h2c, websocket' }, 426, 'and no other protocol beside it'],
     ['of another version', { 'Sec-WebSocket-Version': '8' }, 426, '13'],
     [

@@ -10,7 +10,7 @@ import { parse } from 'graphql';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Viewer } from '../../../src/auth/viewer.ts';
 import { createContext } from '../../../src/schema/context.ts';
-import { bounds } from '../../../src/schema/filter.ts';
+import { limits } from '../../../src/schema/filter.ts';
 import { prepare } from '../../../src/schema/operation.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/gateway.ts';
 
@@ -262,7 +262,7 @@ function filters(typeName: string, depth: number): fc.Arbitrary<Drawn> {
 
 /** Lists reject filters with too many joins. A template and the library that it is in are two. */
 const hasFewJoins = ({ where }: Drawn): boolean =>
-  2 * (JSON.stringify(where).match(/"(template|trainer)":/g) ?? []).length <= bounds.joins;
+  2 * (JSON.stringify(where).match(/"(template|trainer)":/g) ?? []).length <= limits.joins;
 
 const meaningsOf = (all: readonly Drawn[]) => all.map(({ meaning }) => meaning);
 

@@ -3,13 +3,13 @@
  * all, those of templates first. Any number of readers may read the same details at once.
  */
 
+import type { GraphQLError } from 'graphql';
 import pMap from 'p-map';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Viewer } from '../../../auth/viewer.ts';
 import { inTransaction, type Transaction } from '../../../database/transaction.ts';
-import { detailsNotHere } from '../../../errors.ts';
-import type { AccountElsewhere } from '../../../schema/context.ts';
+import { clientError } from '../../../errors.ts';
 import type { Budget } from '../client/budget.ts';
 import { type Upstream, UpstreamBusy, UpstreamError } from '../client/upstream.ts';
 import { noteSessions } from './accountRows.ts';
@@ -69,6 +69,30 @@ async function readDetails(
   return { written, missing, unusable };
 }
 
+/** The models whose details may be missing. */
+export type DetailedModel = 'DttSession' | 'DttTemplate';
+
+/**
+ * Fetches pending details of records that the viewer may see, and stores them.
+ * @throws SERVICE_UNAVAILABLE, with `retryAfter`, if not all of them can be fetched now.
+ */
+export type FetchDetails = (viewer: Viewer, model: DetailedModel, ids: readonly number[]) => Promise<void>;
+
+/**
+ * Creates the error for details that are missing, and cannot be fetched right now.
+ * @param count the number of records without details.
+ * @param retryAfter in seconds: when the details may be here.
+ */
+export function detailsNotHere(count: number, retryAfter = 30): GraphQLError {
+  const seconds = Math.max(1, Math.ceil(retryAfter));
+  const records = count === 1 ? '1 record' : `${count} records`;
+  return clientError(
+    'SERVICE_UNAVAILABLE',
+    `The details of ${records} are not here yet; try again in ${seconds} s`,
+    { retryAfter: seconds },
+  );
+}
+
 interface DetailsOnDemandOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
@@ -80,7 +104,7 @@ interface DetailsOnDemandOptions {
  * Fetches details that a client wants before a run has read them, as far as the budget of the account allows. A client that asks
  * again gets the others.
  */
-export function createDetailsOnDemand(options: DetailsOnDemandOptions): AccountElsewhere['fetchDetails'] {
+export function createDetailsOnDemand(options: DetailsOnDemandOptions): FetchDetails {
   const { pool, logger, accountOf } = options;
   /** The records that are being fetched, so that no two requests fetch the same one. */
   const underWay = new Map<string, ReturnType<typeof fetchRecord>>();

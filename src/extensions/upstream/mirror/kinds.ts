@@ -1,7 +1,6 @@
 /** The kinds of records that an account has upstream, each with the schemas of its records. */
 
 import { z } from 'zod';
-import { segmentSummary } from '../../../schema/loading/rows.ts';
 import {
   amount,
   count,
@@ -18,7 +17,7 @@ import {
   text,
   withTitle,
 } from './fields.ts';
-import { pendingRecord } from './pending.ts';
+import { pendingRecord, segmentSummary } from './pending.ts';
 import type { Kind, Row } from './rows.ts';
 
 /** The owner of a record: only the id of the account is valid. */

@@ -8,6 +8,15 @@ import type pg from 'pg';
 import { withOwner } from './library.ts';
 import { type Kind, type MirrorRecord, type Row, selectIds } from './rows.ts';
 
+/** The columns of a segment that a list of sessions includes, so that they are known before its details. */
+export const segmentSummary = {
+  id: true,
+  type: true,
+  passed: true,
+  percentGrade: true,
+  points: true,
+} as const;
+
 /** The ids of the records that the account can read and whose details are pending: the active template first, then the newest. */
 export const readPending = (pool: pg.Pool, { table }: Pick<Kind, 'table'>, accountId: number) =>
   selectIds(

@@ -16,6 +16,7 @@ import type { UpstreamConfig } from '../settings.ts';
 import type { WriteScope } from './accountFreshness.ts';
 import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
+import { completeReads } from './completeReads.ts';
 import { type Credentials, type CredentialsOptions, openCredentials } from './credentials.ts';
 import { createDetailsOnDemand } from './details.ts';
 import { recordId } from './fields.ts';
@@ -169,6 +170,7 @@ function createUpstreamAccount(parts: Parts): AccountElsewhere {
     );
   }
   const { code, message } = credentials.unreachable;
+  const fetchDetails = createDetailsOnDemand({ pool, logger, accountOf });
   return {
     activate: createActivation({
       pool,
@@ -177,7 +179,7 @@ function createUpstreamAccount(parts: Parts): AccountElsewhere {
       onActivated: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
       unreachable: clientError(code, message),
     }),
-    fetchDetails: createDetailsOnDemand({ pool, logger, accountOf }),
+    wrapSql: (viewer, sql, watch) => completeReads(viewer, sql, watch, fetchDetails),
   };
 }
 

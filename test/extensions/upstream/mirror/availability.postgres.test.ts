@@ -3,6 +3,8 @@
 import { tmpdir } from 'node:os';
 import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../../src/database/database.ts';
+import { completeReads } from '../../../../src/extensions/upstream/mirror/completeReads.ts';
+import type { AccountElsewhere } from '../../../../src/schema/context.ts';
 import { createAccount } from '../../../support/accounts.ts';
 import { graphqlOnce, openTestDatabase, openTestGateway, withClient } from '../../../support/gateway.ts';
 import { openTcpProxy } from '../../../support/tcpProxy.ts';
@@ -23,7 +25,9 @@ it('the fields get the error of a request that reads here, and the log the same 
         await proxy.refuse();
         await pool.query('SELECT');
       }
-      return { ...mirror, upstream: { ...mirror.upstream, fetchDetails } };
+      const wrapSql: AccountElsewhere['wrapSql'] = (viewer, sql, watch) =>
+        completeReads(viewer, sql, watch, fetchDetails);
+      return { ...mirror, upstream: mirror.upstream && { ...mirror.upstream, wrapSql } };
     }),
   });
   onTestFinished(async () => {

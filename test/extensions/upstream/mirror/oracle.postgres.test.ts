@@ -86,9 +86,7 @@ const gateway = await openTestGateway(database, {
     ...still,
     upstream: {
       ...still.upstream,
-      async fetchDetails(viewer, model, ids) {
-        await services.get(viewer.id)?.upstream?.fetchDetails(viewer, model, ids);
-      },
+      wrapSql: (viewer, sql, watch) => services.get(viewer.id)?.upstream?.wrapSql(viewer, sql, watch) ?? sql,
     },
   })),
 });

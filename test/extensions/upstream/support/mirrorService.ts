@@ -11,6 +11,7 @@ import { upstream as extension } from '../../../../src/extensions/upstream/exten
 import { hooksOf } from '../../../../src/extensions/upstream/hooks.ts';
 import { messages } from '../../../../src/extensions/upstream/messages.ts';
 import { createActivation } from '../../../../src/extensions/upstream/mirror/activation.ts';
+import { completeReads } from '../../../../src/extensions/upstream/mirror/completeReads.ts';
 import { createDetailsOnDemand } from '../../../../src/extensions/upstream/mirror/details.ts';
 import { isMirrored } from '../../../../src/extensions/upstream/mirror/mirror.ts';
 import type { MirrorService } from '../../../../src/extensions/upstream/mirror/service.ts';
@@ -28,6 +29,11 @@ export function stillMirror(
       () => true,
       () => false,
     );
+  const fetchDetails = createDetailsOnDemand({
+    pool,
+    logger,
+    accountOf: async () => ({ upstream, budget: createBudget(0) }),
+  });
   return {
     upstream: {
       activate: createActivation({
@@ -37,11 +43,7 @@ export function stillMirror(
         onActivated: async () => {},
         unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
       }),
-      fetchDetails: createDetailsOnDemand({
-        pool,
-        logger,
-        accountOf: async () => ({ upstream, budget: createBudget(0) }),
-      }),
+      wrapSql: (viewer, sql, watch) => completeReads(viewer, sql, watch, fetchDetails),
     },
     tokens: undefined,
     recheck: async () => false,

@@ -2,7 +2,7 @@
 
 import { type Found, openIndex } from './find.ts';
 
-/** An element of the page (`src/pages/reading.html` and `guide.html`). */
+/** An element of the page (`reading.html` and `guide.html`). */
 function part<Part extends Element>(selector: string, kind: new () => Part): Part {
   const found = document.querySelector(selector);
   if (found instanceof kind) return found;

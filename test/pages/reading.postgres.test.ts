@@ -1,12 +1,17 @@
-/** The guides as a gateway serves them: pages, the files that they load, and what does not exist. The build has rendered them. */
+/** The guides as a gateway serves them: pages, the files that they load, and what does not exist. The build has made them. */
 
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway } = await gatewayWith([]);
-const { pages, script, index } = JSON.parse(readFileSync('dist/guides/guides.json', 'utf8'));
-const paths: string[] = pages.map(({ path }: { path: string }) => path);
+const folder = 'dist/reading';
+const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  .filter((name) => /^guides.*\.html$/.test(name))
+  .map((name) => `/${name.replace('.html', '').replaceAll('\\', '/')}`);
+const assets = readdirSync(`${folder}/assets`);
+const index = assets.find((name) => name.endsWith('.json'));
+const script = assets.find((name) => name.endsWith('.js'));
 
 it('every guide is a page that loads its own files alone, and is revalidated', async () => {
   expect(paths).toEqual(expect.arrayContaining(['/guides', '/guides/rest', '/guides/decisions/fast-path']));
@@ -17,7 +22,7 @@ it('every guide is a page that loads its own files alone, and is revalidated', a
     expect(page).not.toMatch(/\{\{(header|html|title|contents)\}\}| style="/);
     const files = [...page.matchAll(/ (?:src|data-index)="([^"]+)"/g)].map(([, file = '']) => file);
     const loaded = files.map((file) => new URL(file, response.url).pathname);
-    expect(loaded).toEqual(expect.arrayContaining([`/guides/${script}`, `/guides/${index}`]));
+    expect(loaded).toEqual(expect.arrayContaining([`/guides/assets/${script}`, `/guides/assets/${index}`]));
     for (const file of loaded) expect((await fetch(gateway.url + file, { method: 'HEAD' })).status).toBe(200);
     const etag = response.headers.get('ETag') ?? '';
     const again = await fetch(response.url, { headers: { 'If-None-Match': etag } });
@@ -29,7 +34,9 @@ it('every guide is a page that loads its own files alone, and is revalidated', a
 });
 
 it('their files never change under their names, and are compressed', async () => {
-  const response = await fetch(`${gateway.url}/guides/${index}`, { headers: { 'Accept-Encoding': 'gzip' } });
+  const response = await fetch(`${gateway.url}/guides/assets/${index}`, {
+    headers: { 'Accept-Encoding': 'gzip' },
+  });
   expect(Object.fromEntries(response.headers)).toMatchObject({
     'cache-control': 'public, max-age=31536000, immutable',
     'content-encoding': 'gzip',
@@ -37,7 +44,7 @@ it('their files never change under their names, and are compressed', async () =>
   });
 });
 
-it.each(['/guides/nothing', '/guides/rest.md', '/guides/..%2fguides.json', '/guides/guides.json'])(
+it.each(['/guides/nothing', '/guides/rest.md', '/guides/..%2fdocs', '/guides/docs'])(
   '%s is not found, and the response says where the guides are',
   async (path) => {
     const response = await fetch(gateway.url + path);

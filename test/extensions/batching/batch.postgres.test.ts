@@ -1,10 +1,17 @@
 /** Batches: lists of operations in one request. */
 
 import { hash } from 'node:crypto';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { createAccount } from '../support/accounts.ts';
-import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
-import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { OperationTypeNode } from 'graphql';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { runInOrder } from '../../../src/extensions/batching/batch.ts';
+import { openExchange } from '../../../src/http/exchange.ts';
+import { jsonResponse } from '../../../src/http/response.ts';
+import { createAccount } from '../../support/accounts.ts';
+import { nobodyListens } from '../../support/exchanges.ts';
+import { openBeside, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice'], { settings: { BATCHING: 'on' } });
 const limited = await gatewayBeside(gateway.database, {
@@ -134,6 +141,30 @@ describe('a batch', () => {
   });
 });
 
+it('an operation that fails has a masked error as its response, and is reported', async () => {
+  const failed = vi.fn();
+  // The parts of a request and its response that are used.
+  const request = { headers: {}, url: '/graphql' } as IncomingMessage;
+  const response = new EventEmitter() as ServerResponse;
+  const exchange = openExchange(request, response, { ...nobodyListens, failed });
+  const failure = new Error('secret');
+  const operations = ['a', 'M', 'b'].map((cacheKey) => ({
+    type: cacheKey === 'M' ? OperationTypeNode.MUTATION : OperationTypeNode.QUERY,
+    task: { cacheKey, prepare: () => Promise.reject(new Error('not expected')) },
+  }));
+  const responses = await runInOrder(exchange, operations, async ({ cacheKey: name = '' }) => {
+    if (name !== 'b') throw failure;
+    return jsonResponse(200, JSON.stringify(name));
+  });
+  const masked =
+    '{"errors":[{"message":"Internal server error","extensions":{"code":"INTERNAL_SERVER_ERROR"}}]}';
+  expect(responses.map(({ body }) => body.toString())).toEqual([masked, masked, '"b"']);
+  expect(failed.mock.calls).toEqual([
+    [exchange, failure],
+    [exchange, failure],
+  ]);
+});
+
 it('an operation of a batch is found by a hash that an earlier one registers, and not by one of a later one', async () => {
   const both = ['One', 'Two'].map((name) => {
     const query = `query ${name} { viewer { username } }`;
@@ -147,6 +178,14 @@ it('an operation of a batch is found by a hash that an earlier one registers, an
 });
 
 describe('a batch is rejected', () => {
+  it('while batching is off', async () => {
+    const off = await gatewayBeside(gateway.database);
+    const message =
+      'The request is a batch of 1 operation, and batches are not run (BATCHING=off); send each in a request of its own';
+    const accept = 'application/graphql-response+json';
+    expect(await post([viewer], { to: off, accept })).toMatchObject({ status: 400, body: error(message) });
+  });
+
   it.each<[string, unknown, string]>([
     ['if it has no operations', [], 'The request body is an empty list; send an object with a query'],
     [

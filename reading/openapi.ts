@@ -1,26 +1,9 @@
 /**
- * The OpenAPI document of the REST interface, made from its operations: each operation's data is described as JSON Schema, with the
- * descriptions of the GraphQL schema or those of `overrides.ts`.
+ * The OpenAPI document of the REST interface, made from its operations. A test writes it into `openapi.json`, which the gateway serves, and
+ * of which the build makes a page (`restReference.ts`).
  */
 
 import { STATUS_CODES } from 'node:http';
-import {
-  type FieldNode,
-  type FragmentDefinitionNode,
-  type GraphQLEnumType,
-  type GraphQLField,
-  type GraphQLNamedType,
-  type GraphQLObjectType,
-  type GraphQLOutputType,
-  getNamedType,
-  isEnumType,
-  isListType,
-  isNonNullType,
-  isObjectType,
-  Kind,
-  type SelectionNode,
-  type SelectionSetNode,
-} from 'graphql';
 import type {
   HeaderObject,
   OpenAPIObject,
@@ -31,32 +14,26 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { program } from '../config/config.ts';
-import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../errors.ts';
-import { restError } from '../http/errorResponse.ts';
-import { restPath } from '../http/exchange.ts';
-import { isRecord } from '../http/json.ts';
-import { ambiguities } from '../http/request.ts';
-import { isNullIfUnknown, isNullOnlyWithError } from '../schema/fields.ts';
-import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
-import { fragmentsOf } from '../schema/operation.ts';
-import { schema } from '../schema/schema.ts';
-import { interfaceVersion } from '../version.ts';
-import { longestWait } from './followed.ts';
-import { overrides } from './overrides.ts';
-import { isOnePage, isOptional, isSpread, type Route } from './routes.ts';
-
-interface OpenApiOptions {
-  readonly routes: readonly Route[];
-  /** The version of the gateway. */
-  readonly version: string;
-  /** Example data of successful responses, by the names in `operations.graphql`. */
-  readonly examples: Readonly<Record<string, unknown>>;
-  /** Where the routes are. */
-  readonly url?: string;
-  /** Messages in front of another service, by status. */
-  readonly errors?: Readonly<Record<number, readonly string[]>> | undefined;
-}
+import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../src/errors.ts';
+import { longestWait } from '../src/http/connections.ts';
+import { restError } from '../src/http/errorResponse.ts';
+import { restPath } from '../src/http/exchange.ts';
+import { isRecord } from '../src/http/json.ts';
+import { ambiguities } from '../src/http/request.ts';
+import {
+  describeSelection,
+  descriptionOf,
+  idParameter,
+  limitSchema,
+  listParameters,
+  objectOf,
+  offsetSchema,
+  reference,
+  type Schema,
+} from '../src/rest/jsonSchema.ts';
+import type { Route } from '../src/rest/routes.ts';
+import { pageErrors } from '../src/schema/loading/pagination.ts';
+import { interfaceVersion, release } from '../src/version.ts';
 
 /** The tags of the document, by the type of a route's records. The tag of any other type is its name. */
 const tagNames: Readonly<Record<string, string>> = {
@@ -81,16 +58,17 @@ With \`Accept: text/event-stream\`, every \`GET\` sends its response as an event
 Objects may have other properties as well: pass over those that you do not know. A gateway in front of another service passes on its data
 as it comes, which may lack some properties.`;
 
-const tokenDescription = `An API token of your account. \`${program()} token create --user NAME --name laptop\` makes one.`;
+const tokenDescription =
+  'An API token of your account. The home page of the gateway has the command that makes one.';
 
-/** Describes the routes. */
-export function describeRest({
-  routes,
-  version,
-  examples,
-  url = restPath,
-  errors = {},
-}: OpenApiOptions): OpenAPIObject {
+/**
+ * Describes the routes.
+ * @param examples data of successful responses, by the names in `operations.graphql`.
+ */
+export function describeRest(
+  routes: readonly Route[],
+  examples: Readonly<Record<string, unknown>> = {},
+): OpenAPIObject {
   const schemas: Record<string, SchemaObject> = {
     // Not `Error`, which is a name of its own in most languages.
     ErrorResponse: objectOf({
@@ -119,12 +97,12 @@ export function describeRest({
     info: {
       title: 'Dovetail',
       version: interfaceVersion,
-      'x-gateway-version': version,
+      'x-gateway-version': release,
       description: introduction,
       contact: { name: 'The operator of this gateway' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url, description: 'The gateway that sent this document.' }],
+    servers: [{ url: restPath, description: 'The gateway that sent this document.' }],
     security: [{ token: [] }],
     tags: [...tags].map(([name, description]) => ({ name, description })),
     paths,
@@ -135,7 +113,7 @@ export function describeRest({
       responses: Object.fromEntries(
         Object.entries(sharedFailures).map(([key, [own, ...names]]) => {
           const status = Number(key);
-          return [nameOfStatus(status), failure(status, [...own, ...(errors[status] ?? [])], ...names)];
+          return [nameOfStatus(status), failure(status, own, ...names)];
         }),
       ),
       schemas,
@@ -169,14 +147,6 @@ function operationOf(route: Route, data: Schema, example: unknown): Omit<Operati
     responses: responsesOf(route, data, example),
   };
 }
-
-export const idParameter = {
-  name: 'id',
-  in: 'path',
-  required: true,
-  description: 'Integer id of the record.',
-  schema: { type: 'integer', minimum: 1 },
-} as const satisfies ParameterObject;
 
 /** The parameter with the id of the example, if there is one. */
 const idParameterWith = (example: unknown): ParameterObject =>
@@ -232,7 +202,7 @@ const reasons: Readonly<Record<number, string>> = {
   431: 'The headers are too large.',
   500: 'Something unexpected happened.',
   502: 'Only in front of another service: it cannot be reached, or its response cannot be used.',
-  503: 'The request cannot be served now.',
+  503: 'The request cannot be served now. A message about the upstream comes only in front of another service.',
   504: 'Only in front of another service: it did not respond in time.',
 };
 
@@ -257,24 +227,10 @@ function carried(...names: readonly string[]): Record<string, ReferenceObject> {
   return Object.fromEntries(all.map((name) => [name, reference('headers', name)]));
 }
 
-const limitSchema: SchemaObject = { type: 'integer', minimum: 1, maximum: pageSize.highest };
-const offsetSchema: SchemaObject = { type: 'integer', minimum: 0 };
-
 const positionPattern = '^[1-9][0-9]{0,9}-[0-9A-F]{1,8}/[0-9A-F]{1,8}$';
 
-export const parameters = {
-  Limit: {
-    name: 'limit',
-    in: 'query',
-    description: 'How many records the page has at most.',
-    schema: { ...limitSchema, default: pageSize.default },
-  },
-  Offset: {
-    name: 'offset',
-    in: 'query',
-    description: 'How many records to skip.',
-    schema: { ...offsetSchema, default: 0 },
-  },
+const parameters: Record<string, ParameterObject> = {
+  ...listParameters,
   TargetUserId: {
     name: 'targetUserId',
     in: 'query',
@@ -307,7 +263,7 @@ export const parameters = {
       'With `Accept: text/event-stream`: the `id` of the last event that you have. It is not sent again.',
     schema: { type: 'string' },
   },
-} as const satisfies Record<string, ParameterObject>;
+};
 
 const headers: Record<string, HeaderObject> = {
   'X-Request-Id': {
@@ -376,6 +332,16 @@ const headers: Record<string, HeaderObject> = {
   },
 };
 
+/** What only a gateway in front of another service sends. These are the texts of its extension, whose test compares them. */
+const elsewhere = {
+  unreachable: 'The upstream cannot be reached',
+  tooLarge: 'The response of the upstream is larger than 4 MiB',
+  unusable: 'The upstream rejected the request or sent what cannot be read; nothing was changed here',
+  tooSlow: 'The upstream did not respond in time',
+  accountUnreachable:
+    'The account cannot be reached upstream without a token of the upstream; nothing was changed here',
+};
+
 /** The messages, and the names of further headers, of the errors that are the same on every route that can fail with them. */
 const sharedFailures: Readonly<Record<string, readonly [messages: readonly string[], ...names: string[]]>> = {
   401: [[messages.unauthorized], 'WWW-Authenticate'],
@@ -387,9 +353,15 @@ const sharedFailures: Readonly<Record<string, readonly [messages: readonly strin
   429: [[messages.tooManyRequests], 'Retry-After'],
   431: [[messages.headersTooLarge]],
   500: [[messages.internal]],
-  502: [[]],
-  503: [[messages.databaseAway, messages.primaryBehind, messages.tooBusy], 'Retry-After'],
-  504: [[]],
+  502: [[elsewhere.unreachable, elsewhere.tooLarge, elsewhere.unusable]],
+  503: [
+    [
+      ...[messages.databaseAway, messages.primaryBehind, messages.tooBusy],
+      ...[elsewhere.unreachable, elsewhere.accountUnreachable],
+    ],
+    'Retry-After',
+  ],
+  504: [[elsewhere.tooSlow]],
 };
 
 function nameOfStatus(status: number): string {
@@ -404,178 +376,4 @@ function including(values: Readonly<Record<string, unknown>>): SchemaObject {
     { type: typeof value, const: value },
   ]);
   return { type: 'object', properties: Object.fromEntries(properties), required: Object.keys(values) };
-}
-
-export type Schema = SchemaObject | ReferenceObject;
-/** The selected properties of an object, by their names. */
-type Selected = Record<string, { readonly schema: Schema; readonly isOptional: boolean }>;
-
-/** What all functions that describe a part of an operation need. */
-interface Scope {
-  /** The operation's name, for errors. */
-  readonly name: string;
-  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
-  /** The named schemas of the OpenAPI document. */
-  readonly components: Record<string, SchemaObject>;
-  /** Whether the account may live elsewhere. */
-  readonly mayBeUnknown: boolean;
-}
-
-/** The JSON Schema of each scalar. */
-export const scalars: Readonly<Record<string, SchemaObject>> = {
-  Int: { type: 'integer', format: 'int32' },
-  Float: { type: 'number' },
-  String: { type: 'string' },
-  ID: { type: 'string' },
-  Boolean: { type: 'boolean' },
-  DateTime: { type: 'string', format: 'date-time' },
-  LocalDate: { type: 'string', format: 'date' },
-};
-
-/**
- * Describes the data of a route: its schema, and the type of its records.
- * @param components the schemas of enums, and of objects that are selected by a single fragment, are added to it.
- * @param mayBeUnknown whether fields are null that may be unknown for an account that lives elsewhere.
- * @throws for a selection whose JSON can have different shapes.
- */
-export function describeSelection(
-  route: Route,
-  components: Record<string, SchemaObject>,
-  mayBeUnknown = false,
-): { readonly data: Schema; readonly record: GraphQLObjectType } {
-  const scope = { name: route.name, fragments: fragmentsOf(route.document), components, mayBeUnknown };
-  const root = schema.getRootType(route.operation.operation);
-  const node = route.operation.selectionSet.selections[0];
-  const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
-  if (node?.kind !== Kind.FIELD || !field) throw new Error(`${scope.name} does not select its data first`);
-
-  // If the route responds to null with an error, its data is never null.
-  const selected =
-    route.missing === undefined
-      ? schemaOfField(field, node, scope)
-      : presentSchemaOf(field.type, node, scope);
-  const list = isOnePage(route.document) ? objectOf({ data: { type: 'array', items: selected } }) : selected;
-  const data =
-    route.isList && 'properties' in list
-      ? objectOf({ ...list.properties, pagination: reference('schemas', 'Pagination') })
-      : list;
-  return { data, record: recordOf(getNamedType(field.type), node, route) };
-}
-
-/** The type of a route's records. In a list and in the payload of a mutation, the records are one level below the field. */
-function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Route): GraphQLObjectType {
-  if (!isObjectType(type)) throw new Error(`${route.name} does not give a record`);
-  const below = selectionSet?.selections.find(
-    (part) => part.kind === Kind.FIELD && (route.isList || isSpread(part)),
-  );
-  const inner = below?.kind === Kind.FIELD && getNamedType(type.getFields()[below.name.value]?.type);
-  return isObjectType(inner) ? inner : type;
-}
-
-/**
- * Three kinds of nullable fields are never null here: a field that is null only with an error, since the response is successful; a
- * field that may be unknown only for an account that lives elsewhere, which REST does not serve, but tools do; and an optional field, which
- * is left out instead.
- */
-function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
-  const hasValue =
-    isNullOnlyWithError(field) || isOptional(node) || (isNullIfUnknown(field) && !scope.mayBeUnknown);
-  return (hasValue ? presentSchemaOf : schemaOf)(field.type, node, scope);
-}
-
-function schemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope): Schema {
-  const present = presentSchemaOf(type, node, scope);
-  if (isNonNullType(type)) return present;
-  return '$ref' in present
-    ? { anyOf: [present, { type: 'null' }] }
-    : { ...present, type: [...[present.type ?? []].flat(), 'null'] };
-}
-
-/** The schema of a value that is not null. */
-function presentSchemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope): Schema {
-  if (isNonNullType(type)) return presentSchemaOf(type.ofType, node, scope);
-  if (isListType(type)) return { type: 'array', items: schemaOf(type.ofType, node, scope) };
-  if (isObjectType(type) && node.selectionSet) return objectSchemaOf(node.selectionSet, type, scope);
-  if (isEnumType(type)) {
-    scope.components[type.name] ??= enumSchemaOf(type);
-    return reference('schemas', type.name);
-  }
-  const scalar = scalars[getNamedType(type).name];
-  if (!scalar) throw new Error(`${scope.name} selects ${type}, which has no type in JSON`);
-  return scalar;
-}
-
-/** The schema of a selection. If the selection is a single fragment, the schema is a component with the fragment's name. */
-function objectSchemaOf(selection: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Schema {
-  const [first, ...others] = selection.selections;
-  const properties = propertiesOf(selection, type, scope);
-  const names = Object.keys(properties);
-  const object = {
-    ...objectOf(
-      Object.fromEntries(names.map((name) => [name, properties[name]?.schema ?? {}])),
-      names.filter((name) => !properties[name]?.isOptional),
-    ),
-    description: descriptionOf(type),
-  };
-  if (first?.kind !== Kind.FRAGMENT_SPREAD || others.length > 0) return object;
-  const name = first.name.value.replace(/Fields$/, '');
-  scope.components[name] = object;
-  return reference('schemas', name);
-}
-
-/** The description of a type. */
-const descriptionOf = ({ name, description }: GraphQLObjectType) =>
-  overrides[name]?.description ?? description ?? '';
-
-const propertiesOf = ({ selections }: SelectionSetNode, type: GraphQLObjectType, scope: Scope): Selected =>
-  Object.assign({}, ...selections.map((part) => propertiesFrom(part, type, scope)));
-
-/** The properties of one part of a selection: one for a field, several for a fragment or a field with `@spread`. */
-function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Scope): Selected {
-  if (part.kind !== Kind.FIELD) {
-    const fragment = part.kind === Kind.INLINE_FRAGMENT ? part : scope.fragments.get(part.name.value);
-    const condition = fragment?.typeCondition?.name.value ?? type.name;
-    if (!fragment || condition !== type.name)
-      throw new Error(`${scope.name} selects what only some of its records have`);
-    return propertiesOf(fragment.selectionSet, type, scope);
-  }
-  const field = type.getFields()[part.name.value];
-  if (!field) throw new Error(`${scope.name} selects ${part.name.value}, which is not described`);
-  const inner = getNamedType(field.type);
-  if (isSpread(part) && part.selectionSet && isObjectType(inner))
-    return propertiesOf(part.selectionSet, inner, scope);
-  const { values, description = field.description } =
-    overrides[`${type.name}.${field.name}`] ?? overrides[field.name] ?? {};
-  const schema = {
-    ...schemaOfField(field, part, scope),
-    ...(values && !scope.mayBeUnknown && { enum: [...values] }),
-    ...(description && { description }),
-  };
-  return { [(part.alias ?? part.name).value]: { schema, isOptional: isOptional(part) } };
-}
-
-function enumSchemaOf(type: GraphQLEnumType): SchemaObject {
-  const values = type.getValues();
-  const explained = values.map(({ name, description }) => `- \`${name}\`: ${description}`);
-  return {
-    type: 'string',
-    enum: values.map(({ name }) => name),
-    description: [type.description, '', ...explained].join('\n'),
-  };
-}
-
-/** The schema of an object. It may have other properties as well, so that adding one breaks no program. */
-export function objectOf(
-  properties: Readonly<Record<string, Schema>>,
-  required: string[] = Object.keys(properties),
-): SchemaObject {
-  return { type: 'object', properties, required };
-}
-
-/** A reference to a component of the document. */
-export function reference(
-  kind: 'schemas' | 'parameters' | 'headers' | 'responses',
-  name: string,
-): ReferenceObject {
-  return { $ref: `#/components/${kind}/${name}` };
 }

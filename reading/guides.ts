@@ -66,7 +66,7 @@ const markdown = new MarkdownIt({
     return hljs.getLanguage(language) ? hljs.highlight(code, { language }).value : '';
   },
 });
-// As the code of the references (`src/pages/code.ts`). What may be wider than the page scrolls by itself, by the keyboard too.
+// As the code of the references (`code.ts`). What may be wider than the page scrolls by itself, by the keyboard too.
 const { fence } = markdown.renderer.rules;
 markdown.renderer.rules.fence = (...given) => {
   const [tokens, index] = given;

@@ -1,8 +1,8 @@
 /** The search of the guides finds what operators, frontend developers and owners of REST clients look for. */
 
 import { expect, it } from 'vitest';
-import { openIndex, writeIndex } from '../../guides/find.ts';
-import { renderGuides } from '../../guides/render.ts';
+import { openIndex, writeIndex } from '../../reading/find.ts';
+import { renderGuides } from '../../reading/guides.ts';
 
 const guides = renderGuides((file) => file);
 const find = openIndex(writeIndex(guides.flatMap(({ sections }) => sections)));

@@ -1,85 +1,46 @@
-/** The reference of the REST interface: its OpenAPI document, and a page made from it, to learn from and to try every route. */
+/** The reference of the REST interface: a page made from its OpenAPI document, to learn from and to try every route. */
 
-import { readFile } from 'node:fs/promises';
 import type {
   ComponentsObject,
+  OpenAPIObject,
   OperationObject,
   ParameterObject,
   ReferenceObject,
   ResponseObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { publicAddressOf } from '../config/config.ts';
-import { restPath } from '../http/exchange.ts';
-import { textResponse } from '../http/response.ts';
-import { describeRest } from '../rest/openapi.ts';
-import { routes } from '../rest/routes.ts';
-import { root } from '../root.ts';
-import { release } from '../version.ts';
+import { escapeHtml } from '../src/pages/template.ts';
 import { codeBlock, codeChoice } from './code.ts';
-import { headerFor, type PageSettings } from './links.ts';
-import { type PageHandler, pageByToken, staticFile, type TokenFor } from './page.ts';
+import { type Entry, fields as fieldList, prose, referencePage, type Section, tokenInput } from './page.ts';
 import { samplesOf } from './samples.ts';
-import {
-  type Entry,
-  escapeHtml,
-  fields as fieldList,
-  prose,
-  referencePage,
-  type Section,
-  tokenInput,
-} from './template.ts';
 
-/**
- * @param tokenFor gives the token that is filled in.
- * @param errors messages in front of another service, by status.
- */
-export async function createDocs(
-  tokenFor: TokenFor,
-  settings: PageSettings,
-  errors?: Readonly<Record<number, readonly string[]>>,
-): Promise<PageHandler> {
-  const examples = JSON.parse(await readFile(new URL('src/rest/examples.json', root), 'utf8'));
-  const document = describeRest({
-    routes,
-    version: release,
-    examples,
-    url: publicAddressOf(settings, restPath),
-    errors,
-  });
-  const file = staticFile('openapi.json', async () => JSON.stringify(document));
+/** @returns the page as HTML. */
+export function restReference(document: OpenAPIObject): string {
   const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   );
-  const { components = {} } = document;
+  const { components = {}, servers: [{ url: base = '' } = {}] = [] } = document;
   const common = commonMessages(operations.map(({ operation }) => operation));
   const sections = (document.tags ?? []).map(({ name, description = '' }): Section => {
     const own = operations.filter(({ operation }) => operation.tags.includes(name));
-    const entries = own.map((each) => describeRoute({ ...each, components, common }));
+    const entries = own.map((each) => describeRoute({ ...each, base, components, common }));
     return { title: name, says: description, entries };
   });
-  const page = pageByToken(tokenFor, 'Accept-Encoding, Host', async (token = '') =>
-    referencePage({
-      header: headerFor(settings, '/docs'),
-      title: 'REST reference',
-      description: 'Every route of the REST interface, to learn from and to try.',
-      introduction: `${prose(document.info.description)}
+  return referencePage({
+    title: 'REST reference',
+    description: 'Every route of the REST interface, to learn from and to try.',
+    introduction: `${prose(document.info.description)}
 <p>Send shows the response. Follow shows it again after each change.</p>
 <p><a href="openapi.json">The OpenAPI document</a> has the same, for code generators.</p>`,
-      aside: `${tokenInput(token)}
+    aside: `${tokenInput}
 <noscript><p>To send requests from here, JavaScript is needed.</p></noscript>`,
-      sections,
-    }),
-  );
-  return (exchange) => {
-    if (exchange.path === '/openapi.json') return file(exchange);
-    if (exchange.path !== '/docs')
-      return textResponse(404, `Not found. Try ${publicAddressOf(settings, '/docs')}.`);
-    return page(exchange);
-  };
+    sections,
+  });
 }
 
 interface DescribedRoute {
+  /** Where the routes are, such as `/api/v1`. */
+  readonly base: string;
   readonly path: string;
   readonly method: string;
   readonly operation: OperationObject;
@@ -100,7 +61,7 @@ const found = <Value extends object>(
   return target && !isReference(target) ? target : undefined;
 };
 
-function describeRoute({ path, method: name, operation, components, common }: DescribedRoute): Entry {
+function describeRoute({ base, path, method: name, operation, components, common }: DescribedRoute): Entry {
   const { operationId = '', summary = '', description, requestBody, responses = {} } = operation;
   const method = name.toUpperCase();
   const parameters = (operation.parameters ?? []).flatMap((each) => found(each, components.parameters) ?? []);
@@ -112,7 +73,7 @@ function describeRoute({ path, method: name, operation, components, common }: De
   if (body) inputs.push(bodyField(body, sent?.description));
   const id = parameters.find(({ in: place }) => place === 'path')?.example ?? 1;
   const isList = parameters.some((each) => each.name === 'limit');
-  const target = `${restPath}${path.replace('{id}', String(id))}${isList ? `?limit=${exampleLimit}` : ''}`;
+  const target = `${base}${path.replace('{id}', String(id))}${isList ? `?limit=${exampleLimit}` : ''}`;
   const content = responses[200]?.content?.['application/json'];
   const data = content?.schema?.properties?.data;
   const text = [
@@ -139,7 +100,7 @@ function describeRoute({ path, method: name, operation, components, common }: De
     title: `<b>${method}</b> <code>${path}</code>`,
     text: text.join('\n'),
     samples: samples.join('\n'),
-    form: ` data-method="${method}" data-base="${restPath.slice(1)}" data-path="${path}"`,
+    form: ` data-method="${method}" data-base="${base.slice(1)}" data-path="${path}"`,
   };
 }
 

@@ -3,45 +3,19 @@
  * of the route, made again by `schema/liveReads.ts` after each change.
  */
 
-import { unauthorized } from '../auth/unauthorized.ts';
-import type { Recheck, Viewer } from '../auth/viewer.ts';
-import { messages } from '../errors.ts';
-import { errorResponse, httpErrors, restErrorResponse } from '../http/errorResponse.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { asksForEvents } from '../http/request.ts';
-import { type HttpResponse, matches, type StreamedResponse } from '../http/response.ts';
-import type { Computed, Task } from '../http/task.ts';
-import { createTextStream } from '../http/textStream.ts';
-import type { Context } from '../schema/context.ts';
-import { OperationFailed } from '../schema/endings.ts';
-import type { LiveReads } from '../schema/liveReads.ts';
-
-/**
- * How long, in seconds, a request waits at most: less than the minute after which many proxies give up, and than the silence that
- * `connections.ts` allows.
- */
-export const longestWait = 50;
-
-export interface FollowOptions {
-  readonly live: LiveReads;
-  readonly recheck: Recheck;
-  /** The form of a response that the client gets, with its entity tag. */
-  formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse>;
-}
-
-/** A read that may be followed. */
-interface Followed {
-  readonly exchange: Exchange;
-  readonly viewer: Viewer;
-  /** Names the subscription in the log and the metrics. */
-  readonly label: string;
-  /** The key of the response in the cache, which requests of the route use as well. */
-  readonly key: string;
-  read(context: Context): Promise<Computed>;
-}
+import { unauthorized } from '../../auth/unauthorized.ts';
+import { messages } from '../../errors.ts';
+import type { FollowedRead, FollowParts } from '../../extensionPoints.ts';
+import { longestWait } from '../../http/connections.ts';
+import { errorResponse, httpErrors, restErrorResponse } from '../../http/errorResponse.ts';
+import { asksForEvents } from '../../http/request.ts';
+import { type HttpResponse, matches, type StreamedResponse } from '../../http/response.ts';
+import type { Task } from '../../http/task.ts';
+import { createTextStream } from '../../http/textStream.ts';
+import { OperationFailed } from '../../schema/endings.ts';
 
 /** How to respond to a client that wants to follow the route; undefined for any other request. */
-export function followerOf(options: FollowOptions, followed: Followed): Task['follow'] {
+export function followerOf(options: FollowParts, followed: FollowedRead): Task['follow'] {
   const { headers, method } = followed.exchange.request;
   if (asksForEvents(followed.exchange))
     // An error before the first event is a response like any other.
@@ -66,7 +40,7 @@ export function readWait(prefer: string): number | undefined {
   return seconds === undefined ? undefined : Number(seconds);
 }
 
-function begin({ live }: FollowOptions, followed: Followed, seen: string | undefined) {
+function begin({ live }: FollowParts, followed: FollowedRead, seen: string | undefined) {
   const { exchange, label, key } = followed;
   const responses = live.follow({ ...followed, key: `rest ${key}`, judge, seen });
   if (responses) exchange.operation = `subscription ${label}`;
@@ -81,7 +55,7 @@ const judge = ({ status }: HttpResponse) => ({
 
 const tooMany = (message: string) => restErrorResponse(429, message, { 'Retry-After': '1' });
 
-function streamEvents(options: FollowOptions, followed: Followed): HttpResponse | StreamedResponse {
+function streamEvents(options: FollowParts, followed: FollowedRead): HttpResponse | StreamedResponse {
   const { 'last-event-id': lastId } = followed.exchange.request.headers;
   const responses = begin(options, followed, lastId === undefined ? undefined : String(lastId));
   if (!responses) return tooMany(options.live.tooMany);
@@ -120,8 +94,8 @@ const codeIn = (error: unknown) =>
 
 /** Responds as soon as the client would get something else than a 304, or with that after a time. */
 async function waitForChange(
-  options: FollowOptions,
-  followed: Followed,
+  options: FollowParts,
+  followed: FollowedRead,
   current: HttpResponse,
   seconds: number,
 ): Promise<HttpResponse> {

@@ -1,7 +1,7 @@
 /** A client that follows a route of the REST API. */
 
-import { blocksIn } from './events.ts';
-import type { TestGateway } from './gateway.ts';
+import { blocksIn } from '../../support/events.ts';
+import type { TestGateway } from '../../support/gateway.ts';
 
 export interface RouteEvent {
   /** The entity tag; empty for an error. */

@@ -1,47 +1,33 @@
-/** The reference of the schema: every query and every type, with an example for each query. */
+/** The reference of the schema: a page with every query and every type, and an example for each query. */
 
 import * as graphql from 'graphql';
-import { writeGlobalId } from '../schema/globalId.ts';
-import { schema as ownSchema } from '../schema/schema.ts';
+import { escapeHtml } from '../src/pages/template.ts';
+import { writeGlobalId } from '../src/schema/globalId.ts';
 import { codeBlock, codeChoice } from './code.ts';
-import { hasGraphiql, headerFor, type PageSettings } from './links.ts';
-import { type PageHandler, pageByToken, type TokenFor } from './page.ts';
+import { type Entry, fields, prose, referencePage, type Section, tokenInput } from './page.ts';
 import { samplesOf } from './samples.ts';
-import {
-  type Entry,
-  escapeHtml,
-  fields,
-  prose,
-  referencePage,
-  type Section,
-  tokenInput,
-} from './template.ts';
 
-/** @param tokenFor gives the token that is filled in. */
-export function createSchemaPage(tokenFor: TokenFor, settings: PageSettings): PageHandler {
+/** @param sdl the schema as text. @returns the page as HTML. */
+export function schemaReference(sdl: string): string {
+  const schema = graphql.buildSchema(sdl);
   const request = { method: 'POST', target: '/graphql', body: { query: '{ viewer { username } }' } };
-  const sections = sectionsOf(ownSchema, hasGraphiql(settings));
-  return pageByToken(tokenFor, 'Accept-Encoding, Host', async (token = '') =>
-    referencePage({
-      header: headerFor(settings, '/schema'),
-      title: 'GraphQL schema',
-      description: 'Every query and every type of the GraphQL schema, with examples.',
-      introduction: `${prose(ownSchema.description)}<p><a href="schema.graphql">Download the schema (SDL)</a>. What stays as it is, and how changes are announced, is in <a href="guides/stability">Stability</a>.</p>`,
-      aside: `${tokenInput(token)}\n${codeChoice('', samplesOf(request))}`,
-      sections,
-    }),
-  );
+  return referencePage({
+    title: 'GraphQL schema',
+    description: 'Every query and every type of the GraphQL schema, with examples.',
+    introduction: `${prose(schema.description)}<p><a href="schema.graphql">Download the schema (SDL)</a>. What stays as it is, and how changes are announced, is in <a href="guides/stability">Stability</a>.</p>`,
+    aside: `${tokenInput}\n${codeChoice('', samplesOf(request))}`,
+    sections: sectionsOf(schema),
+  });
 }
 
-/** @param canTry whether the examples have a link to GraphiQL. */
-export function sectionsOf(schema: graphql.GraphQLSchema, canTry: boolean): Section[] {
+export function sectionsOf(schema: graphql.GraphQLSchema): Section[] {
   const [query, mutation] = [schema.getQueryType(), schema.getMutationType()];
   const roots: unknown[] = [query, mutation, schema.getSubscriptionType()];
   const types = Object.values(schema.getTypeMap()).filter(
     (type) => !isBuiltIn(type) && !roots.includes(type),
   );
   const operations = (kind: string, root: typeof query) =>
-    Object.values(root?.getFields() ?? {}).map((field) => describeOperation(kind, field, canTry));
+    Object.values(root?.getFields() ?? {}).map((field) => describeOperation(kind, field));
   const entries = (isOfKind: (type: graphql.GraphQLNamedType) => boolean) =>
     types.filter(isOfKind).map((type) => describeType(schema, type));
   const isPage = ({ name }: Member) => /(Connection|Edge|PageInfo)$/.test(name);
@@ -82,8 +68,9 @@ interface Member {
 
 type Field = graphql.GraphQLField<unknown, unknown>;
 
-function describeOperation(kind: string, field: Field, canTry: boolean): Entry {
+function describeOperation(kind: string, field: Field): Entry {
   const example = exampleOf(kind, field);
+  // The gateway removes the link if it has no GraphiQL.
   const link = `<a href="graphql?query=${encodeURIComponent(example)}">Open in GraphiQL</a>`;
   const record = recordOf(field.type);
   const parts = [
@@ -93,8 +80,7 @@ function describeOperation(kind: string, field: Field, canTry: boolean): Entry {
       ? `<details><summary>Fields of ${record.name}</summary>${fields(Object.values(record.getFields()).map(rowOf))}</details>`
       : '',
   ];
-  const bar = `<span>Example</span>${canTry ? link : ''}`;
-  const samples = codeBlock(bar, { language: 'graphql', text: example });
+  const samples = codeBlock(`<span>Example</span>${link}`, { language: 'graphql', text: example });
   return { ...describe(`${kind}-${field.name}`, field, parts.join('\n')), samples };
 }
 

@@ -2,17 +2,17 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createToken, revokeToken } from '../../src/auth/tokens.ts';
-import { readWait } from '../../src/rest/followed.ts';
-import { routes } from '../../src/rest/routes.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { subscribe } from '../support/events.ts';
-import { type FollowedRoute, followRoute } from '../support/followed.ts';
-import { graphqlOnce, postJson } from '../support/gateway.ts';
-import { openRaw } from '../support/rawHttp.ts';
-import { pathsFor } from '../support/restResponses.ts';
-import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
-import { noteStatements } from '../support/statements.ts';
+import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
+import { readWait } from '../../../src/extensions/followed/follow.ts';
+import { routes } from '../../../src/rest/routes.ts';
+import { type Account, createAccount } from '../../support/accounts.ts';
+import { subscribe } from '../../support/events.ts';
+import { graphqlOnce, postJson } from '../../support/gateway.ts';
+import { openRaw } from '../../support/rawHttp.ts';
+import { pathsFor } from '../../support/restResponses.ts';
+import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
+import { noteStatements } from '../../support/statements.ts';
+import { type FollowedRoute, followRoute } from './followRoute.ts';
 
 const { gateway, database, bob } = await gatewayWith(['bob']);
 const { pool } = database;
