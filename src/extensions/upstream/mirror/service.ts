@@ -12,7 +12,7 @@ import type { HttpResponse } from '../../../http/response.ts';
 import type { AccountElsewhere } from '../../../schema/context.ts';
 import type { Timing } from '../client/upstream.ts';
 import type { UpstreamConfig } from '../settings.ts';
-import type { WriteScope } from './accountFreshness.ts';
+import { announceWrite, type WriteScope } from './accountFreshness.ts';
 import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
 import { completeReads } from './completeReads.ts';
@@ -22,7 +22,6 @@ import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
 import { allParts } from './pull.ts';
-import { announceWrite } from './storedFreshness.ts';
 
 type Opened = NonNullable<Awaited<ReturnType<typeof openMirrorService>>>;
 

@@ -8,16 +8,16 @@ import { createSignal } from '../../../../src/database/waiting.ts';
 import { type Budget, createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
 import { createTurns } from '../../../../src/extensions/upstream/client/turns.ts';
 import { UpstreamBusy } from '../../../../src/extensions/upstream/client/upstream.ts';
+import type {
+  FreshnessStore,
+  StoredFreshness,
+} from '../../../../src/extensions/upstream/mirror/accountFreshness.ts';
 import { freshnessOf, waitUntilFresh } from '../../../../src/extensions/upstream/mirror/freshness.ts';
 import {
   createMirroredAccount,
   type MirroredAccount,
 } from '../../../../src/extensions/upstream/mirror/mirroredAccount.ts';
 import { allParts, type Part } from '../../../../src/extensions/upstream/mirror/pull.ts';
-import type {
-  FreshnessStore,
-  StoredFreshness,
-} from '../../../../src/extensions/upstream/mirror/storedFreshness.ts';
 import type { AccountRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { openExchange } from '../../../../src/http/exchange.ts';
 import { nobodyListens } from '../../../support/exchanges.ts';
