@@ -164,26 +164,6 @@ describe('an account of the mirror', () => {
     expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', began]]);
   });
 
-  it('is read at once with another of its tokens if the token of the run ends', async () => {
-    const end = new AbortController();
-    const ending = { token: 'second of alice', viewer: { ...credential.viewer, ended: end.signal } };
-    account.add(ending);
-    lists.mockImplementationOnce(
-      (_upstream, signal) =>
-        new Promise((_resolve, reject) => {
-          signal.addEventListener('abort', () => reject(signal.reason));
-        }),
-    );
-    const refreshed = account.refresh();
-    await vi.advanceTimersByTimeAsync(0);
-    account.remove(ending);
-    end.abort();
-    expect(await refreshed).toBe(true);
-    expect(parts()).toEqual(['all', 'all']);
-    expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', performance.now()]]);
-    expect(onFailure).not.toHaveBeenCalled();
-  });
-
   it('is read by one more run for all lists that are written during a run', async () => {
     await account.refresh();
     await write('locks');
@@ -209,16 +189,6 @@ describe('an account of the mirror', () => {
     expect(await account.refresh()).toBe(true);
     expect(parts().at(-1)).toEqual(['locks', 'dttTemplates']);
     expect(account.freshness.isOutdated).toBe(false);
-  });
-
-  it('is read at once when a run of another process is over that has not refreshed it', async () => {
-    await account.refresh();
-    await write('locks');
-    readStored.mockResolvedValueOnce(stored(account.freshness.refreshedAt, true));
-    const from = performance.now();
-    expect(await account.refresh()).toBe(true);
-    expect(performance.now() - from).toBeLessThan(2_000);
-    expect(parts()).toEqual(['all', ['locks']]);
   });
 
   it.each([false, true])(
