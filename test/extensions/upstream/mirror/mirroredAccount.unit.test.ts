@@ -30,6 +30,7 @@ const lists = vi.fn<AccountRuns['lists']>();
 const details = vi.fn<AccountRuns['details']>();
 const readStored = vi.fn<() => Promise<StoredFreshness>>();
 const storeWrite = vi.fn<FreshnessStore['storeWrite']>();
+const onChanged = vi.fn();
 const onFailure = vi.fn();
 const onTokenStatus = vi.fn();
 let account: MirroredAccount;
@@ -83,7 +84,7 @@ const open = () =>
     stored: { read: readStored, storeWrite },
     interval,
     idle: 10 * interval,
-    onChanged() {},
+    onChanged,
     onSuccess() {},
     onFailure,
     onTokenStatus,
@@ -200,6 +201,8 @@ describe('an account of the mirror', () => {
         .mockResolvedValueOnce(stored(Date.now()));
       expect(await account.refresh()).toBe(true);
       expect(lists).toHaveBeenCalledTimes(isMeanwhile ? 1 : 0);
+      // Its rows may have changed, and the announcement may be late.
+      expect(onChanged).toHaveBeenCalledTimes(1);
     },
   );
 
