@@ -92,7 +92,7 @@ it('exits with 130 when it is interrupted', async () => {
   service.forgetRequests();
   const { child, exit } = startCli(['sync', '--from', service.base], settings());
   await expect
-    .poll(() => service.requests.map(({ path }) => path), { timeout: 80_000 })
+    .poll(() => service.requests.map(({ path }) => path))
     .toContainEqual(expect.stringMatching(/^\/dtt\?/));
   child.kill('SIGINT');
   expect(await exit).toEqual({
