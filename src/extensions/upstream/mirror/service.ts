@@ -13,6 +13,7 @@ import type { AccountElsewhere } from '../../../schema/context.ts';
 import type { UpstreamAccounts } from '../client/access.ts';
 import type { Timing } from '../client/upstream.ts';
 import type { UpstreamConfig } from '../settings.ts';
+import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import type { WriteScope } from './accountFreshness.ts';
 import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
@@ -68,6 +69,7 @@ export async function openMirrorService(config: Settings, options: MirrorService
   await checkMirror(pool, base);
   const accounts = createAccounts({
     ...shared,
+    identify: hasConfiguredToken ? identifyByAnyRoute : identifyByUsersMe,
     idle: hasConfiguredToken ? Number.POSITIVE_INFINITY : idle,
     rate: config.UPSTREAM_RATE,
     onTokenStatus: (...status) => credentials.noteStatus(...status),

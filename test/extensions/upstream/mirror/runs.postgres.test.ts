@@ -12,6 +12,7 @@ import {
   type Upstream,
   UpstreamRejection,
 } from '../../../../src/extensions/upstream/client/upstream.ts';
+import { identifyByUsersMe } from '../../../../src/extensions/upstream/mirror/account.ts';
 import { createDetailsOnDemand } from '../../../../src/extensions/upstream/mirror/details.ts';
 import { whileLeased } from '../../../../src/extensions/upstream/mirror/lease.ts';
 import {
@@ -54,7 +55,7 @@ beforeEach(async () => {
       return given;
     },
   };
-  runs = createRuns(database.pool, 1, logger);
+  runs = createRuns(database.pool, 1, logger, identifyByUsersMe);
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
 });
 afterEach(() => {
