@@ -25,7 +25,7 @@ import type { SchemaObject } from 'openapi3-ts/oas31';
 import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
 import type { NamedOperations } from '../../graphql/persisted.ts';
-import { type InnerRequest, restPath } from '../../http/exchange.ts';
+import { restPath } from '../../http/exchange.ts';
 import { isRecord, parseJson } from '../../http/json.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import {
@@ -41,6 +41,7 @@ import { type Route, routes } from '../../rest/routes.ts';
 import { pageErrors } from '../../schema/loading/pagination.ts';
 import { schema } from '../../schema/schema.ts';
 import { namesToken, readsTokens } from '../../schema/types/apiToken.ts';
+import type { InnerRequest } from './innerExchange.ts';
 
 const noTokens = 'The tokens of the account are not available here';
 export const onlyQueries = 'Only queries are run here: no mutations, and no subscriptions';
