@@ -115,34 +115,6 @@ describe('a token that was valid before', () => {
     expect(credential.viewer.ended?.aborted).toBe(true);
   });
 
-  it('is accepted without a check for as long as the upstream asks to wait', async () => {
-    const { viewer } = await credentialFor();
-    check.mockResolvedValue({ kind: 'away', retryAfter: 600 });
-    vi.advanceTimersByTime(ttl);
-    for (let second = 0; second < 600; second += 10) {
-      expect(await authenticate('alice')).toEqual({ viewer });
-      vi.advanceTimersByTime(10_000);
-    }
-    expect(check).toHaveBeenCalledTimes(2);
-    await authenticate('alice');
-    expect(check).toHaveBeenCalledTimes(3);
-  });
-
-  it('ends within five seconds of a doubt if the upstream rejects it then', async () => {
-    const credential = await credentialFor();
-    check.mockResolvedValue(invalid);
-    // No request with the token follows.
-    tokens.noteStatus(credential, 'doubtful', Date.now());
-    tokens.noteStatus(credential, 'doubtful', Date.now());
-    await vi.advanceTimersByTimeAsync(5_000);
-    expect(credential.viewer.ended?.aborted).toBe(true);
-    expect(onEnd).toHaveBeenCalledTimes(1);
-    expect(tokens.credentialOf(credential.viewer)).toBeUndefined();
-    expect(await tokens.recheck(credential.viewer)).toBe(false);
-    expect(await authenticate('alice')).toEqual({ viewer: null });
-    expect(check).toHaveBeenCalledTimes(2);
-  });
-
   it('is checked again after a doubt, even if what was asked before the doubt confirms it later', async () => {
     const credential = await credentialFor();
     vi.advanceTimersByTime(ttl);

@@ -302,7 +302,7 @@ describe('the pages of a list', () => {
         serve(upTo(count), { most });
         expect(await readIds()).toEqual(upTo(count));
       }
-      for (const pagination of [undefined, null, {}, { limit: 0 }, { limit: 'all' }]) {
+      for (const pagination of [undefined, null, {}, { limit: 0 }, { limit: 'all' }, { limit: 500 }]) {
         serve(upTo(count), { paginationOf: () => pagination });
         expect(await readIds()).toEqual(upTo(count));
       }

@@ -2,47 +2,28 @@
 
 import pg from 'pg';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { Unavailable, type Upstream } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { type SyncOptions, sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { Unavailable } from '../../../../src/extensions/upstream/client/upstream.ts';
+import type { SyncOptions } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { createAccount } from '../../../support/accounts.ts';
-import { databaseWith } from '../../../support/setUp.ts';
-import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
+import { mirrorOfMemory, type Respond, upstreamOf } from '../support/memoryUpstream.ts';
 
-let memory: MemoryUpstream;
-let upstream: Upstream;
-/** What the upstream gives in place of its own response; an error is thrown. */
-let rewrite: (path: string, own: unknown) => unknown;
+/** What the upstream gives in place of its own response. */
+let rewrite: Respond;
 
-const { database } = await databaseWith();
+const { database, memory, pull } = await mirrorOfMemory(1);
 const { client, pool } = database;
-beforeEach(async () => {
-  await pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
-  memory = createMemoryUpstream();
-  addUser(memory, 1);
+const run = (options: Partial<SyncOptions> = {}) =>
+  pull(1, { respond: (path, own) => rewrite(path, own), ...options });
+beforeEach(() => {
+  rewrite = (_path, own) => own;
   for (const id of [1, 2]) memory.dttTemplates.set(id, { version: 1, ownerId: 1 });
   memory.dttDevices.set(1, { version: 1, ownerId: 1 });
   addSessions(1, 24);
-  const healthy = upstreamOf(memory, 1);
-  rewrite = (_path, own) => own;
-  upstream = {
-    ...healthy,
-    async get(path) {
-      const given = await rewrite(path, await healthy.get(path));
-      if (given instanceof Error) throw given;
-      return given;
-    },
-  };
 });
 
 function addSessions(from: number, to: number): void {
   for (let id = from; id <= to; id++)
     memory.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: 1 });
-}
-
-async function run(options: Partial<SyncOptions> = {}) {
-  const report = await sync({ pool, upstream, ...options });
-  if (!report) throw new Error('another run is under way');
-  return report;
 }
 
 /** The whole content of the mirror. */
@@ -165,6 +146,7 @@ it('a faulty record is skipped with a note, and read once it is valid again', as
   };
   rewrite = (path, own) => {
     const { data } = Object(own);
+    if (own instanceof Error || own === null) return own;
     if (!Array.isArray(data)) return spoil(path, Object(own));
     const items = data.map((each) => spoil(path, each));
     if (path.startsWith('/lkbx/sessions')) return { data: [{ id: 'x' }] };
@@ -253,9 +235,8 @@ describe('a database stays as it is, and a run fails', () => {
   it('if it mirrors another upstream', async () => {
     await run();
     const before = await contents();
-    await expect(run({ upstream: { ...upstream, base: 'http://elsewhere' } })).rejects.toThrow(
-      /The database mirrors http/,
-    );
+    const elsewhere = { ...upstreamOf(memory, 1), base: 'http://elsewhere' };
+    await expect(run({ upstream: elsewhere })).rejects.toThrow(/The database mirrors http/);
     expect(await contents()).toEqual(before);
   });
 });

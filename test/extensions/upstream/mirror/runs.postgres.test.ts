@@ -20,8 +20,7 @@ import {
   storeRead,
 } from '../../../../src/extensions/upstream/mirror/storedFreshness.ts';
 import { type AccountRuns, createRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
-import { databaseWith } from '../../../support/setUp.ts';
-import { addUser, createMemoryUpstream, type MemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
+import { mirrorOfMemory, missing, upstreamOf } from '../support/memoryUpstream.ts';
 
 /** How many sessions there are: more than a run writes at once. */
 const sessions = 30;
@@ -29,32 +28,21 @@ const failed = { failure: 'failed' };
 const { signal } = new AbortController();
 const logger = pino({ level: 'silent' });
 
-let memoryUpstream: MemoryUpstream;
-let requests: string[];
+const requests: string[] = [];
 let upstream: Upstream;
 let runs: AccountRuns;
 /** The response or the error for a path in place of the upstream's own; undefined leaves that. */
 let instead: (path: string, own: unknown) => unknown;
 
-const { database } = await databaseWith();
-beforeEach(async () => {
-  await database.pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
-  memoryUpstream = createMemoryUpstream();
-  addUser(memoryUpstream, 1);
+const { database, memory } = await mirrorOfMemory(1);
+beforeEach(() => {
   addSessions(1, sessions);
-  requests = [];
+  requests.length = 0;
   instead = () => undefined;
-  const healthy = upstreamOf(memoryUpstream, 1, requests);
-  upstream = {
-    ...healthy,
-    async get(path) {
-      const own = await healthy.get(path).catch((error: Error) => error);
-      const other = await instead(path, own);
-      const given = other === undefined ? own : other;
-      if (given instanceof Error) throw given;
-      return given;
-    },
-  };
+  upstream = upstreamOf(memory, 1, requests, async (path, own) => {
+    const other = await instead(path, own);
+    return other === undefined ? own : other;
+  });
   runs = createRuns(database.pool, 1, logger, identifyByUsersMe);
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
 });
@@ -64,7 +52,7 @@ afterEach(() => {
 
 function addSessions(from: number, to: number, version = 1): void {
   for (let id = from; id <= to; id++)
-    memoryUpstream.dttSessions.set(id, { version, ownerId: 1, trainerId: 1, templateId: null });
+    memory.dttSessions.set(id, { version, ownerId: 1, trainerId: 1, templateId: null });
 }
 
 const readLists = () => runs.lists(upstream, signal, {});
@@ -79,19 +67,9 @@ const pending = () => database.client.dttSession.count({ where: { detailsPending
 const anHour = 60 * 60_000;
 
 const unavailable = new Unavailable('no', failed);
-const missing = new UpstreamRejection('no', { ...failed, status: 404 }, 'not found');
 
 /** The id of the session that a path is of; NaN for any other path. */
 const idOf = (path: string) => Number(/^\/dtt\/sessions\/(\d+)$/.exec(path)?.[1]);
-
-it('a list is read to its end if the upstream states a larger page than it may send', async () => {
-  addSessions(sessions + 1, 250);
-  instead = (_, own) => Object.assign(Object(own), { pagination: { limit: 500 } });
-  await readLists();
-  expect(await database.client.dttSession.count()).toBe(250);
-  // The user of the token is asked for at the beginning, and once before each write of a page.
-  expect(requests.filter((path) => path === '/users/me')).toHaveLength(4);
-});
 
 describe('details that a client asks for', () => {
   const budget = { ...createBudget(0), available: () => 2, delayFor: (count: number) => count * 7_000 };
@@ -192,7 +170,7 @@ describe('a record that cannot be read by its id', () => {
   it('is removed by the next run if it was deleted upstream, however far down the list it was', async () => {
     addSessions(sessions + 1, 150);
     await readLists();
-    memoryUpstream.dttSessions.delete(7);
+    memory.dttSessions.delete(7);
     await runs.details(upstream, signal);
     await refresh();
     expect(await pending()).toBe(0);
@@ -204,7 +182,7 @@ describe('a record that cannot be read by its id', () => {
 
   it('does not fail the run, and stays until it can be checked, if the list lacks it', async () => {
     await refresh();
-    memoryUpstream.dttSessions.delete(sessions);
+    memory.dttSessions.delete(sessions);
     instead = (path) => (idOf(path) === sessions ? unavailable : undefined);
     expect(await readLists()).toBeDefined();
     expect(await database.client.dttSession.count()).toBe(sessions);
@@ -233,7 +211,7 @@ describe('a session that is missing from the list', () => {
     addSessions(sessions + 1, 150);
     await refresh();
     const gone = [...Array.from({ length: 20 }, (_, index) => 100 + index), 150, 7];
-    for (const id of gone) memoryUpstream.dttSessions.delete(id);
+    for (const id of gone) memory.dttSessions.delete(id);
     requests.length = 0;
     await refresh();
     const ids = (await database.client.dttSession.findMany()).map(({ id }) => id);
@@ -254,11 +232,11 @@ describe('a session that is missing from the list', () => {
 });
 
 it('what is missing is removed from a complete list, after a record that the list hides, and from a record', async () => {
-  for (const id of [1, 2, 3]) memoryUpstream.dttDevices.set(id, { version: 1, ownerId: 1 });
-  memoryUpstream.lockSessions.set(1, { version: 1, ownerId: 1, isActive: false });
+  for (const id of [1, 2, 3]) memory.dttDevices.set(id, { version: 1, ownerId: 1 });
+  memory.lockSessions.set(1, { version: 1, ownerId: 1, isActive: false });
   await readLists();
   expect(await database.client.lockSegment.count()).toBe(1);
-  for (const id of [1, 3]) memoryUpstream.dttDevices.delete(id);
+  for (const id of [1, 3]) memory.dttDevices.delete(id);
   instead = (path, own) => {
     if (path.startsWith('/dtt?')) return { data: [] };
     return path.startsWith('/lkbx/sessions?')
@@ -289,8 +267,8 @@ describe('a list that the upstream forbids', () => {
 
   it('is skipped if it is optional, and its stored records stay', async () => {
     for (let id = 1; id <= 5; id++) {
-      memoryUpstream.lockTemplates.set(id, { version: 1, ownerId: 1 });
-      memoryUpstream.lockSessions.set(id, { version: 1, ownerId: 1, isActive: false });
+      memory.lockTemplates.set(id, { version: 1, ownerId: 1 });
+      memory.lockSessions.set(id, { version: 1, ownerId: 1, isActive: false });
     }
     await refresh();
     for (const [index, path] of ['/lkbx/sessions', '/lkbx/templates/active', '/lkbx/templates'].entries()) {

@@ -1,6 +1,10 @@
 /** An upstream in memory, with several accounts that see some of each other's records. It needs no network. */
 
+import { beforeEach } from 'vitest';
 import { type Upstream, UpstreamRejection } from '../../../../src/extensions/upstream/client/upstream.ts';
+import type { SyncReport } from '../../../../src/extensions/upstream/mirror/report.ts';
+import { type SyncOptions, sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { databaseWith } from '../../../support/setUp.ts';
 
 /** A record: its owner, and a version that stands for the values of its other fields. */
 interface Owned {
@@ -50,11 +54,21 @@ export function templatesOf({ users, dttTemplates }: MemoryUpstream, userId: num
     .sort((a, b) => a - b);
 }
 
+/**
+ * What is given for a path in place of the upstream's own response. An error is thrown, in place of an error as well.
+ * It is called when the upstream has made its response, and before the client gets it.
+ */
+export type Respond = (path: string, own: unknown) => unknown;
+
+/** The error for a record that an account does not have. */
+export const missing = new UpstreamRejection('no', { failure: 'failed', status: 404 }, 'not found');
+
 /** The upstream client of an account. @param requests gets the path of every request. */
 export function upstreamOf(
   memoryUpstream: MemoryUpstream,
   userId: number,
   requests: string[] = [],
+  respond: Respond = (_path, own) => own,
 ): Upstream {
   const ownedIn = (records: ReadonlyMap<number, Owned>) =>
     [...records].filter(([, { ownerId }]) => ownerId === userId).map(([id]) => id);
@@ -146,7 +160,7 @@ export function upstreamOf(
     },
   };
 
-  function respond(path: string): unknown {
+  function ownResponse(path: string): unknown {
     const { pathname, searchParams } = new URL(path, 'http://upstream');
     const user = memoryUpstream.users.get(userId);
     if (pathname === '/users/me' && user)
@@ -162,11 +176,7 @@ export function upstreamOf(
     const [, parent = '', id] = /^(.*)\/(\d+)$/.exec(pathname) ?? [];
     const resource = resources[parent];
     if (resource?.ids().includes(Number(id))) return resource.record(Number(id), true);
-    throw new UpstreamRejection(
-      `GET ${path}: 404`,
-      { failure: 'responded with 404', status: 404 },
-      'not found',
-    );
+    return missing;
   }
 
   return {
@@ -174,8 +184,11 @@ export function upstreamOf(
     requestCount: () => requests.length,
     async get(path) {
       requests.push(path);
+      const own = ownResponse(path);
       // Later changes of a record must not change a response.
-      return structuredClone(respond(path));
+      const given = await respond(path, own instanceof Error ? own : structuredClone(own));
+      if (given instanceof Error) throw given;
+      return given;
     },
     post: () => Promise.reject(new Error('nothing is to be written')),
   };
@@ -185,4 +198,27 @@ function found<Value>(values: ReadonlyMap<number, Value>, id: number): Value {
   const value = values.get(id);
   if (value === undefined) throw new Error(`there is no ${id}`);
   return value;
+}
+
+interface PullOptions extends Partial<SyncOptions> {
+  readonly requests?: string[];
+  readonly respond?: Respond;
+}
+
+/** An upstream with these users and an empty mirror of it for each test of a file, and a function that pulls an account. */
+export async function mirrorOfMemory(...userIds: readonly number[]) {
+  const memory = createMemoryUpstream();
+  const { database } = await databaseWith();
+  const { pool } = database;
+  beforeEach(async () => {
+    await pool.query('TRUNCATE "Mirror", "User", "DttTemplate" CASCADE');
+    for (const records of Object.values(memory)) records.clear();
+    for (const id of userIds) addUser(memory, id);
+  });
+  async function pull(id: number, { requests, respond, ...options }: PullOptions = {}): Promise<SyncReport> {
+    const report = await sync({ pool, upstream: upstreamOf(memory, id, requests, respond), ...options });
+    if (!report) throw new Error('another run is under way');
+    return report;
+  }
+  return { database, memory, pull };
 }

@@ -31,33 +31,14 @@ export interface LockSession extends OwnedRecord {
   LockSegment: WireRecord[];
 }
 
-/** How many records of which kind an account has. */
-export interface Size {
-  readonly dttDevices: number;
+/** How many records an account has of the kinds that are many. */
+interface Size {
   readonly templates: number;
-  /** Templates of other accounts. */
-  readonly imports: number;
-  readonly segmentsOfTemplate: number;
   readonly sessions: number;
   readonly segmentsOfSession: number;
-  readonly lkbxDevices: number;
-  readonly lockTemplates: number;
-  readonly lockSessions: number;
-  readonly ossmDevices: number;
 }
 
-const smallSize: Size = {
-  dttDevices: 2,
-  templates: 3,
-  imports: 1,
-  segmentsOfTemplate: 3,
-  sessions: 12,
-  segmentsOfSession: 3,
-  lkbxDevices: 1,
-  lockTemplates: 2,
-  lockSessions: 3,
-  ossmDevices: 1,
-};
+const smallSize: Size = { templates: 3, sessions: 12, segmentsOfSession: 3 };
 
 export interface AccountOptions {
   readonly id: number;
@@ -130,7 +111,13 @@ export function createWorld(options: readonly AccountOptions[], now: () => Date)
     },
   };
   for (const account of options) world.accounts.set(account.id, createAccount(world, account));
-  for (const account of options) addImports(world, account);
+  const all = [...world.accounts.values()];
+  for (const [index, { imports }] of all.entries()) {
+    // Each has imported a template of the next.
+    const next = all[(index + 1) % all.length];
+    const [template] = next?.ownTemplates ?? [];
+    if (all.length > 1 && template !== undefined) imports.add(template);
+  }
   return world;
 }
 
@@ -153,15 +140,15 @@ function createAccount(world: World, options: AccountOptions): Account {
     ossmDevices: new Map(),
   };
   const maker: Maker = { world, account, random, marker: options.marker ?? options.username };
-  times(size.dttDevices, () => addDttDevice(maker));
-  times(size.templates, () => addTemplate(maker, size.segmentsOfTemplate));
+  times(2, () => addDttDevice(maker));
+  times(size.templates, () => addTemplate(maker, 3));
   times(size.sessions, (index) =>
     addDttSession(maker, present - (size.sessions - index) * hour, size.segmentsOfSession),
   );
-  times(size.lkbxDevices, () => addLkbxDevice(maker));
-  times(size.lockTemplates, () => addLockTemplate(maker));
-  times(size.lockSessions, (index) => addLockSession(maker, index, size.lockSessions, options.locked));
-  times(size.ossmDevices, () => addOssmDevice(maker));
+  addLkbxDevice(maker);
+  times(2, () => addLockTemplate(maker));
+  times(3, (index) => addLockSession(maker, index, 3, options.locked));
+  addOssmDevice(maker);
   account.activeTemplateId = [...account.ownTemplates][0] ?? null;
   return account;
 }
@@ -366,23 +353,6 @@ function addOssmDevice({ world, account, marker }: Maker): void {
     lastVisited: instant(present - id * hour),
     OSSMFirmwareId: 5,
   });
-}
-
-/** Imports templates of the other accounts, one of each in turn, beginning with the next account. */
-function addImports(world: World, { id, size }: AccountOptions): void {
-  const account = world.accounts.get(id);
-  if (!account) return;
-  const ids = [...world.accounts.keys()];
-  const others = [...ids.slice(ids.indexOf(id) + 1), ...ids.slice(0, ids.indexOf(id))];
-  const wanted = size?.imports ?? smallSize.imports;
-  for (let round = 0; account.imports.size < wanted; round++) {
-    const before = account.imports.size;
-    for (const other of others) {
-      const template = [...(world.accounts.get(other)?.ownTemplates ?? [])][round];
-      if (template !== undefined && account.imports.size < wanted) account.imports.add(template);
-    }
-    if (account.imports.size === before) return;
-  }
 }
 
 /** Adds a session that is newer than all others, as if a device had uploaded it. */
