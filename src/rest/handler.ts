@@ -16,7 +16,7 @@ import { challengeFor, codeOf, forbiddenUser, messages, scopeNeeded, statusOf } 
 import { failureResponse, restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
-import { acceptsIdentityOnly, asksForPage, isEncoded, isRead, readBody } from '../http/request.ts';
+import { asksForPage, isRead, readPlain } from '../http/request.ts';
 import { type HttpResponse, isResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
 import type { Computed, Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
@@ -267,17 +267,14 @@ function readInteger(text: string): number | undefined {
 }
 
 /** Reads the body, for a route that needs one, and returns an error response if the body is invalid. */
-async function findBodyError(
-  { request, message }: Exchange,
-  route: Route,
-): Promise<HttpResponse | undefined> {
+async function findBodyError(exchange: Exchange, route: Route): Promise<HttpResponse | undefined> {
   if (!route.body) return undefined;
-  if (isEncoded(request)) return restErrorResponse(415, messages.bodyEncoded, acceptsIdentityOnly);
-  const body = message ? undefined : await readBody(request, maxBody);
-  if (!message && !body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
+  const { request, message: sent } = exchange;
+  const body = sent ? undefined : await readPlain(exchange, maxBody);
+  if (body && isResponse(body)) return body;
   const { values, message: error } = route.body;
   if (!isJson(request)) return restErrorResponse(400, error, acceptsJsonOnly);
-  const content = body ? contentOf(body) : message?.content;
+  const content = body ? contentOf(body) : sent?.content;
   if (hasValues(content, values)) return undefined;
   return restErrorResponse(400, error, content === undefined ? acceptsJsonOnly : {});
 }

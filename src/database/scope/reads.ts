@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { type Relation, relationOf, relationsOf } from '../dataModel.ts';
-import { conditionOf, isDetail, type ModelName, type ViewerRef } from '../models.ts';
+import { conditionOf, type ModelName, type ViewerRef } from '../models.ts';
 
 /** Arguments of the client, or a part of them. Their types depend on the model, which is a value here. */
 export type Args = Readonly<Record<string, unknown>>;
@@ -19,7 +19,8 @@ export interface Cursor {
 /** What the arguments of one operation are restricted for. */
 interface Scope {
   readonly viewer: ViewerRef;
-  readonly mayLackDetails: boolean;
+  /** Models whose rows may be missing here. */
+  readonly incomplete: readonly ModelName[];
   /** The cursors that were found, which remain to be checked. */
   readonly cursors: Cursor[];
 }
@@ -38,7 +39,7 @@ export function restrictedList(
   condition: object = conditionOf(model, scope.viewer),
 ): Record<string, unknown> {
   const { where, orderBy, cursor, select, include, ...others } = args;
-  if (scope.mayLackDetails && isDetail(model))
+  if (scope.incomplete.includes(model))
     refuse(`Each ${model} may come after its record, and only fields of src/schema/fields.ts wait for them`);
   for (const name of Object.keys(others))
     if (!plain.includes(name)) refuse(`${name} is not restricted to the viewer`);

@@ -17,7 +17,7 @@ import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import type { WriteScope } from './accountFreshness.ts';
 import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
-import { completeReads } from './completeReads.ts';
+import { completeReads, detailModels } from './completeReads.ts';
 import { type Credentials, type CredentialsOptions, openCredentials } from './credentials.ts';
 import { createDetailsOnDemand } from './details.ts';
 import { recordId } from './fields.ts';
@@ -181,6 +181,7 @@ function createUpstreamAccount(parts: Parts): AccountElsewhere {
       onActivated: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
       unreachable: clientError(code, message),
     }),
+    incomplete: detailModels,
     wrapSql: (viewer, sql, watch) => completeReads(viewer, sql, watch, fetchDetails),
   };
 }
