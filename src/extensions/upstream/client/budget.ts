@@ -2,11 +2,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The purpose of a request: a waiting client, a later read of the lists, their first read, or details. */
-export type Priority = 'demand' | 'refresh' | 'arrival' | 'details';
+/** The purpose of a request: a waiting client, the lists, or details. */
+export type Priority = 'demand' | 'refresh' | 'details';
 
 /** The share of the budget up to which requests of a priority are sent. The rest stays for more urgent requests. */
-const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, details: 0.8, arrival: 0.75 };
+const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, details: 0.8 };
 
 /** The share for details in the first minute of an account: how much its clients will request is not known yet. */
 const shareOfFirstDetails = 0.4;

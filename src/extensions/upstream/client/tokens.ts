@@ -54,7 +54,7 @@ interface UpstreamTokensOptions {
 /** The accepted characters of a token, more than RFC 6750 (section 2.1) allows, and its length. */
 const possible = /^[!-~]{1,4096}$/;
 
-/** How many valid tokens are held at most, and how many invalid ones. */
+/** How many valid tokens are held at most, and how many invalid ones. Those that were used least recently end first. */
 const maxTokens = 10_000;
 
 /** For how long, in milliseconds, an invalid token is rejected without asking again. */
@@ -123,8 +123,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
     /** Checks the token of a viewer again, if the last check is too old. This is a use of the token. Returns whether it is valid. */
     async recheck(viewer: Viewer): Promise<boolean> {
       const entry = known.of(viewer);
-      const held = entry && known.hold(entry);
-      return held?.viewer.id === viewer.id && (await confirm(held)) === 'valid';
+      return entry !== undefined && known.get(entry.token) === entry && (await confirm(entry)) === 'valid';
     },
 
     /**
@@ -162,14 +161,13 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
 type KnownTokens = ReturnType<typeof createKnownTokens>;
 
 /** The valid tokens, and those that were found invalid a moment ago, by their digests. */
-function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamTokensOptions) {
+function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions) {
   const entries = new LRUCache<string, KnownCredential>({
     ...atMost(maxTokens),
     ttl: idle,
     updateAgeOnGet: true,
-    dispose(entry, _digest, reason) {
-      // One that makes room for others has not ended: an open stream brings it back.
-      if (reason !== 'evict') entry.end.abort();
+    dispose(entry) {
+      entry.end.abort();
       onEnd(entry);
     },
   });
@@ -185,14 +183,6 @@ function createKnownTokens({ onBegin, onEnd, onOther, idle, ttl }: UpstreamToken
     noteInvalid,
     isKnownInvalid: (token: string) => invalid.has(digestOf(token)),
     get: (token: string) => entries.get(digestOf(token)),
-    /** The entry of a token that an open stream goes on using. Undefined if the token is invalid. */
-    hold(entry: KnownCredential): KnownCredential | undefined {
-      const digest = digestOf(entry.token);
-      if (entries.has(digest) || invalid.has(digest)) return entries.get(digest);
-      entries.set(digest, entry);
-      onBegin(entry);
-      return entry;
-    },
     /** This is no use of the token. */
     byDigest: (digest: string) => entries.peek(digest),
     /** The entry of a viewer whose token has not ended. */

@@ -5,9 +5,10 @@
 
 import pRetry from 'p-retry';
 import { z } from 'zod';
-import { errorText, systemCodeOf } from '../../../errors.ts';
+import { errorText } from '../../../errors.ts';
 import { parseJson } from '../../../http/json.ts';
 import { type Budget, createBudget, longestPause, type Priority } from './budget.ts';
+import { isUnconnected, responseLimit, sendRequest } from './http.ts';
 
 export interface Upstream {
   /** The base URL, which includes the version segment. */
@@ -42,9 +43,6 @@ const defaultTiming: Timing = {
   maxDelay: 30_000,
   longestPause: 5 * 60_000,
 };
-
-/** The largest response, in bytes: a page of 100 sessions has less than a tenth of it. */
-const responseLimit = 4 * 1024 * 1024;
 
 /** As `get`, but undefined if the upstream does not have the operation or the record. */
 export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
@@ -88,8 +86,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   return {
     base,
     requestCount: () => sent,
-    get: (path, signal) => repeat(callOf(base, 'GET', path), signal),
-    post: (path, body, signal) => repeat(callOf(base, 'POST', path, JSON.stringify(body)), signal),
+    get: (path, signal) => repeat({ method: 'GET', path, body: '' }, signal),
+    post: (path, body, signal) => repeat({ method: 'POST', path, body: JSON.stringify(body) }, signal),
   };
 
   /** Calls again, at growing intervals, until the upstream is available. */
@@ -125,69 +123,52 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   }
 
   async function send(call: Call, signal?: AbortSignal): Promise<unknown> {
+    const request = requestOf(base, call);
     const deadline = AbortSignal.timeout(timeout);
+    const stop = signal ? AbortSignal.any([signal, deadline]) : deadline;
+    sent++;
     try {
-      sent++;
-      const init = initOf(call, token, signal ? AbortSignal.any([signal, deadline]) : deadline);
-      const response = await fetch(call.url, init);
-      const text = await readText(call, response);
-      if (response.status === 401) onUnauthorized?.(call.route);
-      const pause = isBusy(response) ? readRetryAfter(response.headers.get('Retry-After')) : 0;
+      const response = await sendRequest(request, token, stop);
+      const { status } = response;
+      if (status === 401) onUnauthorized?.(routeOf(call.path));
+      const pause = isBusy(response) ? readRetryAfter(response.headers['retry-after']) : 0;
       if (pause > 0) budget.pauseFor(pause);
-      if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause, response.status);
-      return dataOf(call, response, text, quote);
+      if (pause > longestPause) throw exhausted(call, 'it asks to wait', pause, status);
+      return dataOf(call, request.url, response, quote);
     } catch (error) {
-      if (!(error instanceof UpstreamError)) signal?.throwIfAborted();
-      const failed = failureFrom(error, call, deadline.aborted ? timeout : undefined);
-      failed.mayHaveActed = mayHaveActed(error);
+      if (error instanceof UpstreamError) throw error;
+      signal?.throwIfAborted();
+      const [reason, failure] = deadline.aborted
+        ? [`no response within ${timeout / 1000} s`, 'did not respond in time']
+        : [errorText(error), 'cannot be reached'];
+      const failed = new Unavailable(`${nameOf(call)}: ${reason}`, failureOf(call, failure));
+      failed.mayHaveActed = !isUnconnected(error);
       throw failed;
     }
   }
 }
 
-const callOf = (root: string, method: 'GET' | 'POST', path: string, body: string | null = null) => ({
+interface Call {
+  readonly method: 'GET' | 'POST';
+  /** Below the base. */
+  readonly path: string;
+  readonly body: string;
+}
+
+function requestOf(base: string, { method, path, body }: Call) {
+  const url = new URL(base + path);
+  const headers = { accept: 'application/json', ...(body && { 'content-type': 'application/json' }) };
+  return { method, url, path: url.pathname + url.search, headers, body: Buffer.from(body) };
+}
+
+/** Its name in messages for the terminal, such as `GET /users/me`. */
+const nameOf = ({ method, path }: Call) => `${method} ${path}`;
+
+const failureOf = ({ method, path }: Call, failure: string, status?: number): Failure => ({
+  failure,
   method,
-  body,
-  url: new URL(root + path),
-  /** Its name in messages for the terminal, such as `GET /users/me`. */
-  name: `${method} ${path}`,
-  /** Its name in logs, without ids. */
   route: routeOf(path),
-});
-
-type Call = ReturnType<typeof callOf>;
-
-/** The error as one of the upstream. @param timeout in milliseconds, if it has passed. */
-function failureFrom(error: unknown, call: Call, timeout: number | undefined): UpstreamError {
-  if (error instanceof UpstreamError) return error;
-  // `fetch` reports only that it failed. The reason is in the cause.
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  const [reason, failure] =
-    timeout === undefined
-      ? [errorText(cause), 'cannot be reached']
-      : [`no response within ${timeout / 1000} s`, 'did not respond in time'];
-  return new Unavailable(`${call.name}: ${reason}`, failureOf(call, failure));
-}
-
-/** Whether a failed request may have been carried out: not if it was never sent, or was rejected. */
-function mayHaveActed(error: unknown): boolean {
-  if (!(error instanceof UpstreamError)) return !(error instanceof Error && isUnconnected(error.cause));
-  const { status = 500 } = error.failure;
-  return status >= 500 || (status < 400 && !(error instanceof UpstreamRejection));
-}
-
-const failureOf = ({ method, route }: Call, failure: string): Failure => ({ failure, method, route });
-
-const initOf = ({ method, body }: Call, token: string, signal: AbortSignal): RequestInit => ({
-  method,
-  body,
-  headers: {
-    Accept: 'application/json',
-    Authorization: `Bearer ${token}`,
-    ...(body !== null && { 'Content-Type': 'application/json' }),
-  },
-  redirect: 'manual',
-  signal,
+  ...(status !== undefined && { status }),
 });
 
 /** How long the upstream asks to wait, in milliseconds, an hour at most: in seconds, or by a date (RFC 9110, section 10.2.3). */
@@ -200,19 +181,28 @@ export function readRetryAfter(header: string | null | undefined): number {
 /** @param wait in milliseconds. */
 function exhausted(call: Call, why: string, wait: number, status?: number): UpstreamBusy {
   const seconds = Math.ceil(wait / 1000);
-  const message = `${call.name}: ${why} for ${seconds} s. Gave up: try again then.`;
-  const failure = { ...failureOf(call, `asks to wait for ${seconds} s`), ...(status && { status }) };
-  return new UpstreamBusy(message, failure, seconds);
+  const message = `${nameOf(call)}: ${why} for ${seconds} s. Gave up: try again then.`;
+  return new UpstreamBusy(message, failureOf(call, `asks to wait for ${seconds} s`, status), seconds);
 }
 
 /** Whether a later attempt may succeed: the upstream is overloaded, too slow or broken. */
-export const isBusy = ({ status }: Pick<Response, 'status'>) =>
+export const isBusy = ({ status }: { readonly status: number }) =>
   status === 429 || status === 408 || status >= 500;
 
 /** @throws {UpstreamError} of the class for the meaning of a response without data. */
-function dataOf(call: Call, response: Response, text: string, quote: Quote): unknown {
-  const { name } = call;
-  const { status, headers } = response;
+function dataOf(
+  call: Call,
+  url: URL,
+  response: Awaited<ReturnType<typeof sendRequest>>,
+  quote: Quote,
+): unknown {
+  const name = nameOf(call);
+  const { status, headers, body } = response;
+  if (!body) {
+    const limit = responseLimit / 1024 / 1024;
+    const failure = failureOf(call, incomprehensible);
+    throw new UpstreamError(`${name}: the response is larger than ${limit} MiB`, failure, true);
+  }
   const failure = { ...failureOf(call, `responded with ${status}`), status };
   // The body does not matter: the status is clear.
   if (status === 401) {
@@ -220,50 +210,26 @@ function dataOf(call: Call, response: Response, text: string, quote: Quote): unk
     throw new Unauthorized(message, { ...failure, failure: 'rejected the token' });
   }
   // A redirect is not followed: the token must not be sent elsewhere, and no write repeated.
-  const location = headers.get('Location');
-  if (status >= 300 && status <= 399 && location !== null) {
-    const { origin, pathname } = new URL(location, call.url);
+  if (status >= 300 && status <= 399 && headers.location !== undefined) {
+    const { origin, pathname } = new URL(headers.location, url);
     const message = `${name}: it redirects to ${quote(`${origin}${pathname}`)}, which is not followed`;
-    throw new UpstreamError(message, failureOf(call, 'redirects to where it is not followed'));
+    throw new UpstreamError(message, failureOf(call, 'redirects to where it is not followed'), true);
   }
-  if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`, failure);
-  const content = envelope.safeParse(parseJson(text)).data;
+  if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`, failure, status >= 500);
+  const content = envelope.safeParse(parseJson(body.toString())).data;
   if (content?.ok === true && status < 300) return content.data;
   if (content?.ok === false) {
     const { error } = content;
     throw new UpstreamRejection(`${name}: it responded with ${status} ${quote(error)}`, failure, error);
   }
   if (status === 404) {
-    const { origin, pathname, search } = call.url;
+    const { origin, pathname, search } = url;
     const message = `${origin}${pathname}${search && '?…'} responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`;
     throw new UpstreamRejection(message, failure, undefined);
   }
   if (status >= 400) throw new UpstreamRejection(`${name}: it responded with ${status}`, failure, undefined);
-  throw new Unavailable(`${name}: it responded with ${status} without the interface's envelope`, failure);
-}
-
-/** @throws {UpstreamError} for a body over the limit. */
-async function readText(call: Call, response: Response): Promise<string> {
-  const body = await readResponseBody(response.body ?? []);
-  if (body) return body.toString();
-  throw new UpstreamError(
-    `${call.name}: the response is larger than ${responseLimit / 1024 / 1024} MiB`,
-    failureOf(call, incomprehensible),
-  );
-}
-
-/** The whole body of a response; undefined for a body over the limit, whose rest is not read. */
-export async function readResponseBody(
-  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-): Promise<Buffer | undefined> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > responseLimit) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+  const message = `${name}: it responded with ${status} without the interface's envelope`;
+  throw new Unavailable(message, failure, true);
 }
 
 /** The part of a failure that logs and metrics may show: no ids, no names, and no text of the upstream. */
@@ -280,12 +246,13 @@ interface Failure {
 export class UpstreamError extends Error {
   readonly failure: Failure;
   /** Whether the upstream may have carried out the request, although it did not confirm it. */
-  mayHaveActed = false;
+  mayHaveActed: boolean;
 
-  constructor(message: string, failure: Failure) {
+  constructor(message: string, failure: Failure, mayHaveActed = false) {
     super(message);
     this.name = new.target.name;
     this.failure = failure;
+    this.mayHaveActed = mayHaveActed;
   }
 }
 
@@ -317,7 +284,7 @@ export class UpstreamBusy extends UpstreamError {
   readonly retryAfter: number;
 
   constructor(message: string, failure: Failure, retryAfter: number) {
-    super(message, failure);
+    super(message, failure, (failure.status ?? 0) >= 500);
     this.retryAfter = retryAfter;
   }
 }
@@ -350,16 +317,3 @@ export function isNotOffered(error: unknown): error is UpstreamRejection {
   if (!(error instanceof UpstreamRejection)) return false;
   return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID' || isForbidden(error);
 }
-
-/** Codes of system errors with which no connection is made. */
-const unconnected = new Set([
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
-/** Whether no connection was made for a request, by the error of `node:http`, or the cause of that of `fetch`. */
-export const isUnconnected = (error: unknown): boolean => unconnected.has(systemCodeOf(error) ?? '');

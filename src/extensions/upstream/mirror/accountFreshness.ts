@@ -1,11 +1,113 @@
 /**
- * How fresh an account is, as far as this process knows: other processes over the same database may read the account as well.
- * Times here are those of `performance.now()`, a clock that nobody can set.
+ * How fresh an account is: as the database stores it for all gateways, and as far as this process knows, since other processes over the
+ * same database read the account as well. Times here are those of `performance.now()`, a clock that nobody can set. The clock of the
+ * database may be set at any time, so two of its times are never compared: a run has read back all writes if the last write before it is
+ * still the last one when the run ends.
  */
 
+import pRetry from 'p-retry';
+import type pg from 'pg';
+import type { Transaction } from '../../../database/transaction.ts';
 import { createSharedRuns } from '../../../database/waiting.ts';
+import { isHeld } from './lease.ts';
 import { allParts, type Part } from './pull.ts';
-import type { FreshnessStore, StoredFreshness } from './storedFreshness.ts';
+
+export interface StoredFreshness {
+  /** When all lists were last read, in milliseconds since the epoch; undefined before the first time. */
+  readonly refreshedAt: number | undefined;
+  /** How long ago that was, in milliseconds; below 0 if the clock was set back since. */
+  readonly age: number;
+  /** The mark of the last write of a client upstream; undefined once all writes were read back. */
+  readonly mark: number | undefined;
+  /** Whether a run holds the lease, so that no other can read lists. */
+  readonly isLeased: boolean;
+}
+
+export type FreshnessStore = ReturnType<typeof createFreshnessStore>;
+
+/** A time of the database, in milliseconds since the epoch. */
+const sinceEpoch = (date: Date | null | undefined) => date?.getTime();
+
+export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
+  async read(): Promise<StoredFreshness> {
+    const { rows } = await pool.query<{
+      refreshedAt: Date | null;
+      age: number | null;
+      writtenAt: Date | null;
+      isLeased: boolean | null;
+    }>(
+      // Only a lease for lists keeps a run from reading lists (`whileLeased`).
+      `SELECT "refreshedAt", extract(epoch FROM clock_timestamp() - "refreshedAt")::float8 * 1000 AS age, "writtenAt",
+         ${isHeld} AND "heldBy" NOT LIKE 'details %' AS "isLeased"
+       FROM "MirroredAccount" WHERE "userId" = $1`,
+      [userId],
+    );
+    const [row] = rows;
+    return {
+      refreshedAt: sinceEpoch(row?.refreshedAt),
+      age: row?.age ?? 0,
+      mark: sinceEpoch(row?.writtenAt),
+      isLeased: row?.isLeased ?? false,
+    };
+  },
+
+  /**
+   * Notes that a client has written upstream, and tells all gateways. There is no mark for an account that is not here yet.
+   * @param session the id of the session that the client has changed or deleted. Its details are pending from now on, and the next run
+   * reads the whole list. Its digest becomes one that no list has, and no write before: what was read before the write is outdated.
+   * @returns the mark of the write, and that of the one before it, if that had not been read back.
+   */
+  async storeWrite(session?: number) {
+    const { rows } = await untilNoted(() =>
+      pool.query<{ mark: Date | null; previous: Date | null }>(
+        // Each mark differs from the one before, whatever the clock says.
+        `WITH before AS (SELECT "userId", "writtenAt" AS previous FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE),
+           changed AS (
+             UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = gen_random_uuid()
+             FROM before WHERE id = $2 AND "ownerId" = "userId" RETURNING id),
+           noted AS (
+             UPDATE "MirroredAccount" AS account SET "writtenAt" = greatest(clock_timestamp(), previous + interval '1 ms'),
+               "sessionsComplete" = "sessionsComplete" AND NOT EXISTS (SELECT FROM changed)
+             FROM before WHERE account."userId" = before."userId" RETURNING "writtenAt" AS mark, previous)
+         SELECT mark, previous, announce($1::int || ' User') FROM (SELECT) AS once LEFT JOIN noted ON true`,
+        [userId, session],
+      ),
+    );
+    return { mark: sinceEpoch(rows[0]?.mark), previous: sinceEpoch(rows[0]?.previous) };
+  },
+});
+
+/** Tells all gateways that an account has changed upstream. It waits for no lock. */
+export async function announceWrite(pool: pg.Pool, userId: number): Promise<void> {
+  await untilNoted(() => pool.query(`SELECT announce($1::int || ' User')`, [userId]));
+}
+
+/** Repeats an announcement until the database accepts it: all gateways have to know of a write. */
+const untilNoted = <Result>(note: () => Promise<Result>): Promise<Result> =>
+  pRetry(note, { retries: 10, minTimeout: 50, maxTimeout: 10_000, unref: true });
+
+/**
+ * Stores what a run has read.
+ * @param began when the run began, by `performance.now()`, if it has read all lists.
+ * @param mark of the last write before it began. If there was none since, all writes are read back, and all gateways are told.
+ * @returns when all lists were last read, as in `StoredFreshness`.
+ */
+export const storeRead = (
+  transaction: Transaction,
+  userId: number,
+  { began, mark }: { readonly began: number | undefined; readonly mark: number | undefined },
+): Promise<number | undefined> =>
+  transaction(async (client) => {
+    // Only now: the transaction may have waited.
+    const age = began === undefined ? undefined : performance.now() - began;
+    const { rows } = await client.query<{ refreshedAt: Date | null }>(
+      `UPDATE "MirroredAccount" SET "refreshedAt" = coalesce(clock_timestamp() - $2 * interval '1 ms', "refreshedAt"),
+         "writtenAt" = nullif("writtenAt", $3) WHERE "userId" = $1 RETURNING "refreshedAt"`,
+      [userId, age, mark === undefined ? undefined : new Date(mark)],
+    );
+    if (mark !== undefined) await client.query(`SELECT announce($1::int || ' User')`, [userId]);
+    return sinceEpoch(rows[0]?.refreshedAt);
+  });
 
 export interface WriteScope {
   readonly parts: readonly Part[];

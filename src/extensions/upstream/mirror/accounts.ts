@@ -8,13 +8,13 @@ import { createBudget } from '../client/budget.ts';
 import { createTurns, mostOnDemand } from '../client/turns.ts';
 import { UpstreamError } from '../client/upstream.ts';
 import type { IdentifyAccount } from './account.ts';
+import { createFreshnessStore } from './accountFreshness.ts';
 import { isMirrored } from './mirror.ts';
 import {
   createMirroredAccount,
   type MirroredAccount,
   type MirroredAccountOptions,
 } from './mirroredAccount.ts';
-import { createFreshnessStore } from './storedFreshness.ts';
 import { createRuns } from './sync.ts';
 
 export interface AccountsOptions extends MirroredAccountOptions {

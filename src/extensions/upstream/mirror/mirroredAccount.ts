@@ -15,8 +15,12 @@ import {
   UpstreamError,
   type UpstreamOptions,
 } from '../client/upstream.ts';
-import { type AccountFreshness, createAccountFreshness, type WriteScope } from './accountFreshness.ts';
-import type { FreshnessStore } from './storedFreshness.ts';
+import {
+  type AccountFreshness,
+  createAccountFreshness,
+  type FreshnessStore,
+  type WriteScope,
+} from './accountFreshness.ts';
 import type { AccountRuns } from './sync.ts';
 
 export interface MirroredAccountOptions {
@@ -235,10 +239,9 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
   self.stopDetails();
   await self.details;
   const { refreshedAt } = freshness;
-  const isFirst = refreshedAt === undefined;
-  const upstream = upstreamWith(self, credential, isFirst ? 'arrival' : 'refresh');
+  const upstream = upstreamWith(self, credential, 'refresh');
   const { parts, mark, end } = freshness.begin(
-    isFirst || freshness.age >= self.interval || refreshedAt < self.since,
+    freshness.age >= self.interval || (refreshedAt ?? 0) < self.since,
   );
   // A run begins by asking whose token it is.
   const askedAt = performance.now();

@@ -10,11 +10,10 @@ import { clientError } from '../../../errors.ts';
 import type { Exchange } from '../../../http/exchange.ts';
 import type { HttpResponse } from '../../../http/response.ts';
 import type { AccountElsewhere } from '../../../schema/context.ts';
-import type { UpstreamAccounts } from '../client/access.ts';
 import type { Timing } from '../client/upstream.ts';
 import type { UpstreamConfig } from '../settings.ts';
 import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
-import type { WriteScope } from './accountFreshness.ts';
+import { announceWrite, type WriteScope } from './accountFreshness.ts';
 import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
 import { completeReads, detailModels } from './completeReads.ts';
@@ -24,7 +23,6 @@ import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
 import { allParts } from './pull.ts';
-import { announceWrite } from './storedFreshness.ts';
 
 type Opened = NonNullable<Awaited<ReturnType<typeof openMirrorService>>>;
 
@@ -130,14 +128,21 @@ interface Parts extends Pick<CredentialsOptions, 'base' | 'logger' | 'accounts'>
   readonly writes: ReturnType<typeof createWrites>;
 }
 
-/** How requests of viewers are forwarded to their accounts. */
-function createForwarding({ base, waits, accounts, credentials, writes }: Parts): UpstreamAccounts {
+/** How the proxy reaches the accounts of viewers. */
+export type Forwarding = ReturnType<typeof createForwarding>;
+export type UpstreamAccess = NonNullable<Awaited<ReturnType<Forwarding['accessFor']>>>;
+
+function createForwarding({ base, waits, accounts, credentials, writes }: Parts) {
   return {
     base,
+    /** How long, in milliseconds, the upstream may take to respond to a request that is forwarded. */
     longest: waits.forwarding,
+    /** Calls the listener with the id of an account after each write of a client through this process. */
     onWrite: writes.add,
+    /** The error for a viewer without a token for the account. */
     unreachable: credentials.unreachable,
-    async accessFor(viewer) {
+    /** The access of a viewer; undefined if there is no token for the account. */
+    async accessFor(viewer: Viewer) {
       // A request is never sent with the token of another client, which may be another account's by now.
       const credential = await credentials.of(viewer);
       const account = accounts.known(viewer.id);
@@ -149,9 +154,18 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
         token,
         budget: account.budget,
         inTurn: account.onDemand,
-        reader: { id, confirmSince: (since) => credentials.confirmSince(id, since) },
+        /**
+         * Identifies the token of a read without holding it: a stored response may outlive the token. `confirmSince` asks the upstream
+         * to confirm the token, unless it has since then, a time by `performance.now()`.
+         */
+        reader: { id, confirmSince: (since: number) => credentials.confirmSince(id, since) },
+        /** Must be called when the upstream has rejected the token. */
         noteRejected: () => credentials.noteStatus(credential, 'doubtful', performance.now()),
-        noteWrite: (path) => writes.note(viewer.id, scopeOf(path)),
+        /**
+         * Must be called after a write, below the base, that the upstream may have carried out. Settles once all gateways have been
+         * told, or after the longest wait.
+         */
+        noteWrite: (path: string) => writes.note(viewer.id, scopeOf(path)),
       };
     },
   };

@@ -8,6 +8,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Upstream } from '../client/upstream.ts';
 import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
+import { storeRead } from './accountFreshness.ts';
 import { areSessionsComplete } from './accountRows.ts';
 import { type FailedDetails, pullDetails } from './details.ts';
 import { kindsOf } from './kinds.ts';
@@ -16,7 +17,6 @@ import { addAccount } from './mirror.ts';
 import { allParts, type Part, pullLists } from './pull.ts';
 import { countChanges, type SyncReport } from './report.ts';
 import { anotherAccount, createRun, type Run, type RunOptions, type UnleasedRun } from './run.ts';
-import { storeRead } from './storedFreshness.ts';
 
 export interface SyncOptions extends RunOptions {
   /** The account that the token has to belong to, if that is known. */

@@ -1,7 +1,7 @@
 /** Decides whether a stored response may be used (RFC 9111), by the package http-cache-semantics. */
 
 import CachePolicy from 'http-cache-semantics';
-import type { Headers, UpstreamRequest, UpstreamResponse } from '../client/access.ts';
+import type { Headers, UpstreamRequest, UpstreamResponse } from '../client/http.ts';
 
 /** How many seconds a stale response is still sent while the upstream fails (RFC 5861, section 4). */
 const staleIfError = 60 * 60;

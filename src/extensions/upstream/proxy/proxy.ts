@@ -8,32 +8,31 @@
  * To replace it: use any reverse proxy that can forget the responses of one account.
  */
 
-import { once } from 'node:events';
-import http, { type IncomingMessage } from 'node:http';
-import https from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { allows } from '../../../auth/scopes.ts';
 import { unauthorized } from '../../../auth/unauthorized.ts';
 import type { Recheck, Viewer } from '../../../auth/viewer.ts';
-import { messages, scopeNeeded, systemCodeOf } from '../../../errors.ts';
+import { messages, scopeNeeded } from '../../../errors.ts';
 import { forwardedMethods } from '../../../http/cors.ts';
 import { errorResponse, restErrorResponse } from '../../../http/errorResponse.ts';
 import { type Exchange, restPath } from '../../../http/exchange.ts';
 import { asksForEvents, isRead, readBody } from '../../../http/request.ts';
 import { type HttpResponse, isResponse, matches } from '../../../http/response.ts';
-import type {
-  Headers,
-  UpstreamAccess,
-  UpstreamAccounts,
-  UpstreamRequest,
-  UpstreamResponse,
-} from '../client/access.ts';
-import { isUnconnected, readResponseBody, readRetryAfter, UpstreamBusy } from '../client/upstream.ts';
+import {
+  type Headers,
+  isUnconnected,
+  sendRequest,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from '../client/http.ts';
+import { readRetryAfter, UpstreamBusy } from '../client/upstream.ts';
 import { messages as upstreamMessages } from '../messages.ts';
+import type { Forwarding, UpstreamAccess } from '../mirror/service.ts';
 import { createReadCache, type ReadCache, type ReadCacheOptions, type ReadResult } from './readCache.ts';
 
 /** `maxBytes` of 0 switches the cache off. */
 export interface ProxyOptions extends ReadCacheOptions {
-  readonly accounts: UpstreamAccounts;
+  readonly accounts: Forwarding;
 }
 
 type RestProxy = (exchange: Exchange, viewer: Viewer, recheck: Recheck) => Promise<HttpResponse>;
@@ -201,7 +200,7 @@ const notReturned =
   /^(set-cookie$|server$|strict-transport-security$|x-request-id$|access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
 
 /** The result if the upstream gives no response. */
-export const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse => ({
+const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse => ({
   status: error.status,
   headers: {},
   body: error.body,
@@ -232,55 +231,20 @@ async function readRequest(exchange: Exchange, base: string): Promise<UpstreamRe
  * @param token a token of the account.
  * @param longest how long, in milliseconds, the upstream may take.
  */
-export async function forward(
-  request: UpstreamRequest,
-  token: string,
-  longest: number,
-): Promise<UpstreamResponse> {
+async function forward(request: UpstreamRequest, token: string, longest: number): Promise<UpstreamResponse> {
   // Not aborted when the client leaves: a write may have been done, and a read may be shared with other clients.
   const deadline = AbortSignal.timeout(longest);
   try {
-    const response = await send(request, token, deadline);
-    const { statusCode: status = 0 } = response;
-    const body = await readResponseBody(response);
+    const { status, headers, body } = await sendRequest(request, token, deadline);
     if (!body) return failed(restErrorResponse(502, upstreamMessages.upstreamTooLarge), true);
     // A 1xx cannot be sent to the client as the response.
     if (status < 200) return failed(restErrorResponse(502, upstreamMessages.upstreamUnreachable), true);
-    return { status, headers: returned(response, body), body, wasSent: true };
+    return { status, headers: returned(status, headers, body), body, wasSent: true };
   } catch (error) {
     const [status, message] = deadline.aborted
       ? [504, upstreamMessages.upstreamTooSlow]
       : [502, upstreamMessages.upstreamUnreachable];
     return failed(restErrorResponse(status, message), !isUnconnected(error));
-  }
-}
-
-/** Sends a request by `node:http`: `fetch` would add headers of its own, and decode the body. */
-async function send(given: UpstreamRequest, token: string, signal: AbortSignal): Promise<IncomingMessage> {
-  const { method, url, path, headers, body } = given;
-  const isReading = method === 'GET' || method === 'HEAD';
-  const request = (url.protocol === 'https:' ? https : http).request(url, {
-    method,
-    path,
-    headers: {
-      ...headers,
-      authorization: `Bearer ${token}`,
-      ...(!isReading && { 'content-length': body.length }),
-    },
-    signal,
-  });
-  // The body of the response reports errors after its head as well.
-  request.on('error', () => {});
-  request.end(body);
-  try {
-    // The event has one argument, the response.
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
-    return response;
-  } catch (error) {
-    // The upstream may have closed the connection while it was idle (https://nodejs.org/api/http.html#requestreusedsocket).
-    if (isReading && request.reusedSocket && systemCodeOf(error) === 'ECONNRESET')
-      return send(given, token, signal);
-    throw error;
   }
 }
 
@@ -297,7 +261,7 @@ function headersOf({ headersDistinct: { connection, ...others } }: IncomingMessa
   return Object.fromEntries(kept.map(([name, values = []]) => [name, values.join(', ')]));
 }
 
-function returned({ headers, statusCode }: IncomingMessage, body: Buffer): Headers {
+function returned(status: number, headers: IncomingMessage['headers'], body: Buffer): Headers {
   const named = namesIn(headers.connection);
   const kept = Object.entries(headers).flatMap(([name, value]) =>
     typeof value !== 'string' || ofConnection.test(name) || named.has(name) || notReturned.test(name)
@@ -305,7 +269,7 @@ function returned({ headers, statusCode }: IncomingMessage, body: Buffer): Heade
       : [[name, value] as const],
   );
   // The response to a HEAD states the length that the body of GET would have (RFC 9110, section 8.6).
-  const said = body.length === 0 && statusCode !== 304 ? headers['content-length'] : undefined;
+  const said = body.length === 0 && status !== 304 ? headers['content-length'] : undefined;
   const length = body.length > 0 ? String(body.length) : said;
   return { ...Object.fromEntries(kept), ...(length !== undefined && { 'content-length': length }) };
 }

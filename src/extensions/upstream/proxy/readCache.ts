@@ -9,8 +9,9 @@ import type { ChangeFeed } from '../../../database/feed/changeFeed.ts';
 import { longestAnnouncementWait } from '../../../database/viewerVersions.ts';
 import { resultWithin } from '../../../database/waiting.ts';
 import { atMost } from '../../../http/lruLimit.ts';
-import type { Reader, UpstreamAccess, UpstreamRequest, UpstreamResponse } from '../client/access.ts';
+import type { UpstreamRequest, UpstreamResponse } from '../client/http.ts';
 import { isBusy } from '../client/upstream.ts';
+import type { UpstreamAccess } from '../mirror/service.ts';
 import { type Policy, policyFor, wantsNewResponse } from './policy.ts';
 
 export interface Read {
@@ -41,7 +42,7 @@ export interface ReadCacheOptions {
 interface StoredResponse {
   readonly response: UpstreamResponse;
   readonly policy: Policy;
-  readonly reader: Reader;
+  readonly reader: UpstreamAccess['reader'];
   /** By `performance.now()`. */
   readonly receivedAt: number;
   /** Whether the upstream has confirmed since then that the token is the account's. */

@@ -172,19 +172,6 @@ describe('a token that was valid before', () => {
   });
 });
 
-it('a token that makes room for others has not ended: an open stream of it goes on until the upstream rejects it', async () => {
-  const { viewer } = await credentialFor();
-  for (let count = 0; count < 10_000; count++) await authenticate(`other-${count}`, `address ${count}`);
-  expect(onEnd).toHaveBeenCalledTimes(1);
-  expect([viewer.ended?.aborted, await tokens.recheck(viewer)]).toEqual([false, true]);
-  // It is held again, in place of another one.
-  expect([onBegin.mock.calls.length, onEnd.mock.calls.length]).toEqual([10_002, 2]);
-  check.mockResolvedValue(invalid);
-  vi.advanceTimersByTime(ttl);
-  expect([await tokens.recheck(viewer), viewer.ended?.aborted]).toEqual([false, true]);
-  expect(await tokens.recheck(viewer)).toBe(false);
-});
-
 describe('a token that was not sent before', () => {
   it('is checked once in five seconds for each address while the upstream is unavailable', async () => {
     check.mockResolvedValue(away);

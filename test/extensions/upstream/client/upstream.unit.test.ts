@@ -197,9 +197,12 @@ describe('the client of an upstream', () => {
   });
 
   it('gives up if Retry-After is longer than its longest pause', async () => {
-    respondWith({ status: 429, headers: { 'Retry-After': '3600' } });
-    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: it asks to wait for 3600 s.');
-    expect(server.requests).toHaveLength(1);
+    for (const [status, mayHaveActed] of [[429, false] as const, [503, true] as const]) {
+      respondWith({ status, headers: { 'Retry-After': '3600' } });
+      const message = 'GET /dtt: it asks to wait for 3600 s. Gave up: try again then.';
+      await expect(clientWith({}).get('/dtt')).rejects.toMatchObject({ message, mayHaveActed });
+    }
+    expect(server.requests).toHaveLength(2);
   });
 
   it('stops reading a response that is too large', async () => {

@@ -8,19 +8,20 @@ import { createSignal } from '../../../../src/database/waiting.ts';
 import { type Budget, createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
 import { createTurns } from '../../../../src/extensions/upstream/client/turns.ts';
 import { UpstreamBusy } from '../../../../src/extensions/upstream/client/upstream.ts';
+import type {
+  FreshnessStore,
+  StoredFreshness,
+} from '../../../../src/extensions/upstream/mirror/accountFreshness.ts';
 import { freshnessOf, waitUntilFresh } from '../../../../src/extensions/upstream/mirror/freshness.ts';
 import {
   createMirroredAccount,
   type MirroredAccount,
 } from '../../../../src/extensions/upstream/mirror/mirroredAccount.ts';
 import { allParts, type Part } from '../../../../src/extensions/upstream/mirror/pull.ts';
-import type {
-  FreshnessStore,
-  StoredFreshness,
-} from '../../../../src/extensions/upstream/mirror/storedFreshness.ts';
 import type { AccountRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { openExchange } from '../../../../src/http/exchange.ts';
 import { nobodyListens } from '../../../support/exchanges.ts';
+import { openScripted } from '../support/scripted.ts';
 
 const interval = 60_000;
 const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined, scope: 'activate' } as const };
@@ -33,6 +34,7 @@ const onFailure = vi.fn();
 const onTokenStatus = vi.fn();
 let account: MirroredAccount;
 let budget: Budget;
+let base: string;
 
 /** The mark of the last write in the database, and the last number of one. */
 let mark: number | undefined;
@@ -66,8 +68,13 @@ beforeEach(() => {
     mark = ++marks;
     return { mark, previous };
   });
-  account = createMirroredAccount({
-    base: 'http://127.0.0.1:9/api/v1',
+  base = 'http://127.0.0.1:9/api/v1';
+  account = open();
+  account.add(credential);
+});
+const open = () =>
+  createMirroredAccount({
+    base,
     timing: {},
     budget,
     inTurn: pLimit(1),
@@ -81,8 +88,6 @@ beforeEach(() => {
     onFailure,
     onTokenStatus,
   });
-  account.add(credential);
-});
 afterEach(async () => {
   await account.close();
   vi.useRealTimers();
@@ -249,19 +254,20 @@ describe('an account of the mirror', () => {
   });
 
   it('has as many requests in flight, by GraphQL too, as it may have by REST', async () => {
+    const upstream = await openScripted();
+    upstream.respond = () => {};
+    base = upstream.base;
+    account = open();
+    account.add(credential);
     const stop = new AbortController();
-    const stopped = new Promise<never>((_, reject) => {
-      stop.signal.addEventListener('abort', () => reject(stop.signal.reason));
-    });
-    const sending = vi.spyOn(globalThis, 'fetch').mockReturnValue(stopped);
     const posts = Array.from({ length: 217 }, () =>
       account.upstreamFor()?.post('/dtt/templates/1', {}, stop.signal),
     );
     await expect(Promise.race(posts)).rejects.toBeInstanceOf(UpstreamBusy);
-    expect(sending).toHaveBeenCalledTimes(16);
+    await vi.waitFor(() => expect(upstream.requests).toHaveLength(16), { interval: 5 });
     stop.abort();
     await Promise.allSettled(posts);
-    sending.mockRestore();
+    upstream.close();
   });
 
   it.each([true, false])(

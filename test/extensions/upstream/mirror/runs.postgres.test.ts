@@ -13,12 +13,12 @@ import {
   UpstreamRejection,
 } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { identifyByUsersMe } from '../../../../src/extensions/upstream/mirror/account.ts';
-import { createDetailsOnDemand } from '../../../../src/extensions/upstream/mirror/details.ts';
-import { whileLeased } from '../../../../src/extensions/upstream/mirror/lease.ts';
 import {
   createFreshnessStore,
   storeRead,
-} from '../../../../src/extensions/upstream/mirror/storedFreshness.ts';
+} from '../../../../src/extensions/upstream/mirror/accountFreshness.ts';
+import { createDetailsOnDemand } from '../../../../src/extensions/upstream/mirror/details.ts';
+import { whileLeased } from '../../../../src/extensions/upstream/mirror/lease.ts';
 import { type AccountRuns, createRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { mirrorOfMemory, missing, upstreamOf } from '../support/memoryUpstream.ts';
 

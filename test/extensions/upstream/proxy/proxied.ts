@@ -6,6 +6,7 @@ import { vi } from 'vitest';
 import type { Viewer } from '../../../../src/auth/viewer.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
 import { createTurns, type InTurn } from '../../../../src/extensions/upstream/client/turns.ts';
+import { messages } from '../../../../src/extensions/upstream/messages.ts';
 import { createProxy, type ProxyOptions } from '../../../../src/extensions/upstream/proxy/proxy.ts';
 import { send } from '../../../../src/http/send.ts';
 import { openExchanges } from '../../../support/exchanges.ts';
@@ -54,7 +55,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
     accounts: {
       base: upstream.base,
       longest: options.longest ?? 5_000,
-      unreachable: { code: 'SERVICE_UNAVAILABLE', message: 'unreachable' },
+      unreachable: { code: 'SERVICE_UNAVAILABLE', message: messages.accountUnreachable },
       onWrite: (listener) => void listeners.push(listener),
       async accessFor(viewer) {
         const { id } = viewer;
