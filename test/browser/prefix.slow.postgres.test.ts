@@ -161,11 +161,8 @@ describe.each([
     const ask = () => graphqlOnce({ url: base }, secret, '{ viewer { username } }');
     expect((await ask()).data).toEqual({ viewer: { username: 'demo' } });
     await page.getByRole('button', { name: 'Done' }).click();
-    await page.locator('.tokens li', { hasText: 'CI' }).getByRole('button', { name: 'Revoke' }).click();
-    await page
-      .getByRole('button', { name: /^Revoke/ })
-      .last()
-      .click();
+    await page.getByRole('button', { name: 'Revoke CI' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
     await expect.poll(async () => (await ask()).status).toBe(401);
     expect([complaints, strays]).toEqual([[], []]);
   });
