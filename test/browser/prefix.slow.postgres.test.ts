@@ -167,20 +167,6 @@ describe.each([
     expect([complaints, strays]).toEqual([[], []]);
   });
 
-  it('a page of its origin can frame it', async () => {
-    const { page, complaints, strays } = await open('/healthz');
-    await page.evaluate(
-      (src) => document.body.append(Object.assign(document.createElement('iframe'), { src })),
-      `${base}/console/locks`,
-    );
-    await page
-      .frameLocator('iframe')
-      .getByRole('button', { name: /demo account/ })
-      .click();
-    await page.frameLocator('iframe').getByRole('link', { name: 'Weekend Lock' }).first().waitFor();
-    expect([complaints, strays]).toEqual([[], []]);
-  });
-
   it('REST, its reference, its document and redirects have the path', async () => {
     const { page, complaints, strays } = await open('/docs');
     const route = page.locator('#getActiveDttTemplate');

@@ -20,12 +20,7 @@ const longestFolder = (process.platform === 'linux' ? 107 : 103) - 19;
 
 /** The whole path of DATA_DIR. @throws {SetupError} when it cannot be that of a database. */
 export function folderOf(dataDir: string): string {
-  let folder: string;
-  try {
-    folder = resolve(dataDir);
-  } catch {
-    throw unusableFolder(dataDir, new Error('the working directory was removed'));
-  }
+  const folder = resolve(dataDir);
   if (Buffer.byteLength(folder) > longestFolder)
     throw new SetupError(
       `DATA_DIR is ${JSON.stringify(folder)}, but takes a path of at most ${longestFolder} bytes, since there is a socket in it.`,
