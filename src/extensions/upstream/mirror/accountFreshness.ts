@@ -9,8 +9,8 @@ import pRetry from 'p-retry';
 import type pg from 'pg';
 import type { Transaction } from '../../../database/transaction.ts';
 import { createSharedRuns } from '../../../database/waiting.ts';
-import { isHeld } from './lease.ts';
 import { allParts, type Part } from './pull.ts';
+import { isHeld } from './run.ts';
 
 export interface StoredFreshness {
   /** When all lists were last read, in milliseconds since the epoch; undefined before the first time. */

@@ -1,7 +1,13 @@
-/** What the parts of one run through an account share. No other run writes the account meanwhile. */
+/**
+ * What the parts of one run through an account share, and the lease under which it writes: only the run that holds the lease of an account
+ * writes it, and it renews its lease until it ends. A run through details, which may take an hour, loses its lease to a run through lists,
+ * for which a client may be waiting.
+ */
 
+import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import type { Transaction } from '../../../database/transaction.ts';
+import { inTransaction, type Transaction } from '../../../database/transaction.ts';
+import { SetupError } from '../../../errors.ts';
 import { AnotherAccount, type Upstream } from '../client/upstream.ts';
 import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
 import { kindsOf } from './kinds.ts';
@@ -21,7 +27,7 @@ export interface RunOptions {
   readonly mark?: number | undefined;
 }
 
-export type UnleasedRun = ReturnType<typeof createRun>;
+type UnleasedRun = ReturnType<typeof createRun>;
 
 export interface Run extends UnleasedRun {
   /** Begins a transaction. It fails if another run has taken over. */
@@ -58,3 +64,76 @@ export const anotherAccount = () =>
   new AnotherAccount('The token opens another account than it did.', {
     failure: 'says that a token belongs to another user',
   });
+
+type Purpose = 'lists' | 'details';
+
+/** Thrown in a transaction when another run has taken over the lease. */
+class LeaseTakenOver extends SetupError {
+  override name = 'LeaseTakenOver';
+}
+
+/** How long, in milliseconds, a lease lasts if it is not renewed. */
+const usualDuration = 30_000;
+
+/** Whether an account is leased. A lease that ends too late does not count: the clock was set back after it was taken. */
+export const isHeld = `coalesce("heldUntil" BETWEEN now() AND now() + interval '1 min', false)`;
+
+/**
+ * Runs a function under the lease of an account.
+ * @param run called with a function that runs transactions. They fail once another run has taken over the lease.
+ * @returns false if another run holds the lease and keeps it, or if another run has taken over a lease for details.
+ */
+export async function whileLeased(
+  pool: pg.Pool,
+  userId: number,
+  purpose: Purpose,
+  run: (transaction: Transaction) => Promise<void>,
+  duration = usualDuration,
+): Promise<boolean> {
+  const holder = `${purpose} ${randomUUID()}`;
+  const until = "now() + $3 * interval '1 ms'";
+  const { rowCount: taken } = await pool.query(
+    // A locked row belongs to a run that is writing: this waits until it has written.
+    `UPDATE "MirroredAccount" SET "heldBy" = $2, "heldUntil" = ${until}
+     WHERE "userId" = $1 AND (NOT ${isHeld} OR $2 LIKE 'lists %' AND "heldBy" LIKE 'details %')`,
+    [userId, holder, duration],
+  );
+  if (taken === 0) return false;
+  const renew = async (client: pg.Pool | pg.PoolClient) => {
+    const { rowCount } = await client.query(
+      `UPDATE "MirroredAccount" SET "heldUntil" = ${until} WHERE "userId" = $1 AND "heldBy" = $2`,
+      [userId, holder, duration],
+    );
+    if (rowCount === 0) throw new LeaseTakenOver('Another run has taken over the account.');
+  };
+  const renewal = setInterval(() => renew(pool).catch(() => {}), duration / 3).unref();
+  try {
+    await run((write) =>
+      inTransaction(pool, async (client) => {
+        await renew(client);
+        return write(client);
+      }),
+    );
+    return true;
+  } catch (error) {
+    if (error instanceof LeaseTakenOver && purpose === 'details') return false;
+    throw error;
+  } finally {
+    clearInterval(renewal);
+    // If the database cannot be reached, the lease expires by itself.
+    await pool
+      .query(
+        'UPDATE "MirroredAccount" SET "heldBy" = NULL, "heldUntil" = NULL WHERE "userId" = $1 AND "heldBy" = $2',
+        [userId, holder],
+      )
+      .catch(() => {});
+  }
+}
+
+/** Runs a function under the lease of the account of a run. Returns whether it took place, and was not taken over. */
+export const leased = (
+  run: UnleasedRun,
+  purpose: Purpose,
+  read: (run: Run) => Promise<void>,
+): Promise<boolean> =>
+  whileLeased(run.pool, run.account.id, purpose, (transaction) => read({ ...run, transaction }));

@@ -12,11 +12,10 @@ import { storeRead } from './accountFreshness.ts';
 import { areSessionsComplete } from './accountRows.ts';
 import { type FailedDetails, pullDetails } from './details.ts';
 import { kindsOf } from './kinds.ts';
-import { type Purpose, whileLeased } from './lease.ts';
 import { addAccount } from './mirror.ts';
 import { allParts, type Part, pullLists } from './pull.ts';
 import { countChanges, type SyncReport } from './report.ts';
-import { anotherAccount, createRun, type Run, type RunOptions, type UnleasedRun } from './run.ts';
+import { anotherAccount, createRun, leased, type RunOptions } from './run.ts';
 
 export interface SyncOptions extends RunOptions {
   /** The account that the token has to belong to, if that is known. */
@@ -68,10 +67,6 @@ export async function syncDetails(
   await leased(run, 'details', (leasedRun) => pullDetails(leasedRun, options.failed));
   return { countsByKind: run.report.countsByKind, notes: run.report.notes };
 }
-
-/** Returns whether the run took place, and was not taken over. */
-const leased = (run: UnleasedRun, purpose: Purpose, read: (run: Run) => Promise<void>): Promise<boolean> =>
-  whileLeased(run.pool, run.account.id, purpose, (transaction) => read({ ...run, transaction }));
 
 const sessions = kindsOf(0).dttSessions.name;
 

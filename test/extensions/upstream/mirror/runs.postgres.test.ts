@@ -18,7 +18,7 @@ import {
   storeRead,
 } from '../../../../src/extensions/upstream/mirror/accountFreshness.ts';
 import { createDetailsOnDemand } from '../../../../src/extensions/upstream/mirror/details.ts';
-import { whileLeased } from '../../../../src/extensions/upstream/mirror/lease.ts';
+import { whileLeased } from '../../../../src/extensions/upstream/mirror/run.ts';
 import { type AccountRuns, createRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { mirrorOfMemory, missing, upstreamOf } from '../support/memoryUpstream.ts';
 
