@@ -20,6 +20,9 @@ import { restError } from '../src/http/errorResponse.ts';
 import { restPath } from '../src/http/exchange.ts';
 import { isRecord } from '../src/http/json.ts';
 import { ambiguities } from '../src/http/request.ts';
+import type { Route } from '../src/rest/routes.ts';
+import { pageErrors } from '../src/schema/loading/pagination.ts';
+import { interfaceVersion, release } from '../src/version.ts';
 import {
   describeSelection,
   descriptionOf,
@@ -30,10 +33,7 @@ import {
   offsetSchema,
   reference,
   type Schema,
-} from '../src/rest/jsonSchema.ts';
-import type { Route } from '../src/rest/routes.ts';
-import { pageErrors } from '../src/schema/loading/pagination.ts';
-import { interfaceVersion, release } from '../src/version.ts';
+} from './jsonSchema.ts';
 
 /** The tags of the document, by the type of a route's records. The tag of any other type is its name. */
 const tagNames: Readonly<Record<string, string>> = {

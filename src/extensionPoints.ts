@@ -28,9 +28,10 @@ import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, ExchangeListener, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
-import type { Batch, Computed, Task } from './http/task.ts';
+import type { Batch, Task } from './http/task.ts';
 import type { AccountsElsewhere, Starter } from './pages/accounts.ts';
-import type { Context, OperationHooks } from './schema/context.ts';
+import type { FollowedRead } from './rest/handler.ts';
+import type { OperationHooks } from './schema/context.ts';
 import type { LiveReads } from './schema/liveReads.ts';
 
 /**
@@ -205,17 +206,6 @@ export interface PipelineParts {
   readonly recheck: Recheck;
   /** Runs a request of the REST or GraphQL API inside another one, as if the client had sent it. */
   run(outer: Exchange, inner: Exchange, viewer: Viewer): Promise<HttpResponse | StreamedResponse>;
-}
-
-/** A read of the REST API that may be followed. */
-export interface FollowedRead {
-  readonly exchange: Exchange;
-  readonly viewer: Viewer;
-  /** Names the route in the log and the metrics. */
-  readonly label: string;
-  /** The key of the response in the cache, which requests of the route use as well. */
-  readonly key: string;
-  read(context: Context): Promise<Computed>;
 }
 
 export interface FollowParts {

@@ -2,9 +2,9 @@
 
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
-import pLimit from 'p-limit';
 import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
+import { createSharedRuns } from '../database/waiting.ts';
 import type { TokenProblem } from '../errors.ts';
 import { localScope, remoteScope, type Scope } from './scopes.ts';
 import { digestOf, type FoundToken, findTokens, isToken } from './tokens.ts';
@@ -45,9 +45,6 @@ const lastUsedPrecision = 60_000;
 
 /** How many tokens are cached. */
 const maxKnown = 10_000;
-
-/** How many tokens one statement looks up. */
-const maxLookUps = 500;
 
 /** What the token of a request is found to be. */
 export type Presented = Viewer | 'expired';
@@ -91,7 +88,7 @@ export function createViewers(
 
   const lookUp = createQueue(async (tokens) => {
     known.beginLookUp();
-    const secrets = new Map(tokens.map((token) => [digestOf(token), token]));
+    const secrets = new Map(Array.from(tokens, (token) => [digestOf(token), token]));
     const found = await findTokens(sql, [...secrets.keys()]);
     return new Map(
       [...found].map(([digest, row]) => {
@@ -228,27 +225,16 @@ function createTokenCache(feed: ChangeFeed, maxAge: number) {
  * Looks up tokens by one statement at a time, for all requests that arrived in the meantime. So guessed tokens occupy one
  * connection only, however many there are, and a valid token waits for two statements at most.
  */
-function createQueue(lookUp: (tokens: readonly string[]) => Promise<ReadonlyMap<string, Presented>>) {
-  const inTurn = pLimit(1);
-  /** The look-up that has not begun. */
-  let next:
-    | { readonly tokens: Set<string>; readonly viewers: Promise<ReadonlyMap<string, Presented>> }
-    | undefined;
-
-  function addLookUp() {
-    const tokens = new Set<string>();
-    const viewers = inTurn(() => {
-      // A request must not get a result that was read before it arrived.
-      if (next?.tokens === tokens) next = undefined;
-      return lookUp([...tokens]);
-    });
-    return { tokens, viewers };
-  }
-
+function createQueue(lookUp: (tokens: ReadonlySet<string>) => Promise<ReadonlyMap<string, Presented>>) {
+  let waiting = new Set<string>();
+  const lookUps = createSharedRuns(() => {
+    const tokens = waiting;
+    waiting = new Set();
+    return lookUp(tokens);
+  });
   return async (token: string): Promise<Presented | null> => {
-    if (!next || next.tokens.size >= maxLookUps) next = addLookUp();
-    next.tokens.add(token);
-    return (await next.viewers).get(token) ?? null;
+    waiting.add(token);
+    return (await lookUps.begin()).get(token) ?? null;
   };
 }
 

@@ -185,11 +185,6 @@ export const settings = {
   ),
 } satisfies Settings;
 
-/** Settings that have no effect without another one. Setting only the first is an error. */
-const requiredSettings: Readonly<Record<string, string>> = {
-  DATABASE_DIRECT_URL: 'DATABASE_URL',
-};
-
 /** Settings that belong together: those of an extension. */
 export interface SettingsGroup<Own extends Settings = Settings> {
   readonly settings: Own;
@@ -201,14 +196,15 @@ export interface SettingsGroup<Own extends Settings = Settings> {
   complain?(config: Config & ValuesOf<Own>): readonly string[];
 }
 
+/** The settings of the core. */
+const core: SettingsGroup = { settings, requires: { DATABASE_DIRECT_URL: 'DATABASE_URL' } };
+
 /** All settings: those of the core, and those of groups. */
 export const settingsOf = (groups: readonly SettingsGroup[]): Settings =>
-  Object.assign({}, settings, ...groups.map((group) => group.settings));
+  Object.assign({}, ...[core, ...groups].map((group) => group.settings));
 
-/** A message about a wrong value of a setting, without secrets; undefined if the value is right. */
-function complaintAbout(name: string, setting: Settings[string], value: string): string | undefined {
-  const { schema, takes, secret, advice } = setting;
-  if (schema.safeParse(value).success) return undefined;
+/** A message about a wrong value of a setting, without secrets. */
+function complaintAbout(name: string, { takes, secret, advice }: Settings[string], value: string): string {
   const got = secret ? 'not valid' : shown(value);
   const next = advice?.(value);
   return `${name} is ${got}, but takes ${takes}.${next === undefined ? '' : ` ${next}`}`;
@@ -241,22 +237,20 @@ export function workersOf({ DATABASE_URL, WORKERS }: Pick<Config, 'DATABASE_URL'
 export function readConfig(env: Environment, groups: readonly SettingsGroup[] = []): Config {
   const all = settingsOf(groups);
   const { values: given, complaints } = readValues(env, all);
-  const entries = Object.entries(all).map(([name, setting]) => {
-    const value = given[name];
-    const complaint = value === undefined ? undefined : complaintAbout(name, setting, value);
-    if (complaint !== undefined) complaints.push(complaint);
-    return [name, setting.schema.safeParse(value).data];
-  });
-  const required = Object.assign({}, requiredSettings, ...groups.map(({ requires }) => requires));
-  for (const [name, other] of Object.entries<string>(required))
-    if (isGiven(env, name) && !isGiven(env, other))
-      complaints.push(`${name} is set without ${other}, which it goes with.`);
+  const values: Record<string, unknown> = {};
+  for (const [name, setting] of Object.entries(all)) {
+    const { success, data } = setting.schema.safeParse(given[name]);
+    if (!success) complaints.push(complaintAbout(name, setting, given[name] ?? ''));
+    values[name] = data;
+  }
   // Each value is an output of the schema of its own name, as `Config` says.
-  const config = Object.fromEntries(entries) as Config;
-  const values: Readonly<Record<string, unknown>> = config;
-  for (const group of groups) {
-    complaints.push(...(group.complain?.(config) ?? []));
-    for (const [name, other] of Object.entries(group.excludes ?? {}))
+  const config = values as Config;
+  for (const { requires = {}, excludes = {}, complain } of [core, ...groups]) {
+    for (const [name, other] of Object.entries(requires))
+      if (isGiven(env, name) && !isGiven(env, other))
+        complaints.push(`${name} is set without ${other}, which it goes with.`);
+    complaints.push(...(complain?.(config) ?? []));
+    for (const [name, other] of Object.entries(excludes))
       if (values[name] !== undefined && values[other] !== undefined)
         complaints.push(`${name} cannot be used with ${other}: unset one of them.`);
   }

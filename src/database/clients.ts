@@ -7,7 +7,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
 import { statementSpans } from '../channels.ts';
 import type { PrismaClient } from './generated/prisma/client.ts';
-import type { ViewerRef } from './models.ts';
+import type { ModelName, ViewerRef } from './models.ts';
 import { type ScopedClient, scopedTo } from './scope/scope.ts';
 import { longestConnecting } from './session.ts';
 import { retryOnConflict } from './transaction.ts';
@@ -20,9 +20,13 @@ interface Held {
 
 /**
  * @param fail throws the error of a statement, or another in its place. Prisma would say too little about a connection that is lost.
- * @param mayLackDetails whether details may come after their records.
+ * @param incomplete models whose rows may be missing here, which the client does not read.
  */
-export function createClients(pool: pg.Pool, fail: (error: unknown) => never, mayLackDetails: boolean) {
+export function createClients(
+  pool: pg.Pool,
+  fail: (error: unknown) => never,
+  incomplete: readonly ModelName[] = [],
+) {
   const held = new AsyncLocalStorage<Held>();
   let client: Promise<PrismaClient> | undefined;
 
@@ -64,7 +68,7 @@ export function createClients(pool: pg.Pool, fail: (error: unknown) => never, ma
     of(viewer: ViewerRef, run: RunInTurn): ScopedClient {
       let loaded: Promise<ScopedClient> | undefined;
       const use: Use = async (operation) => {
-        loaded ??= load().then((client) => scopedTo(client, viewer, mayLackDetails));
+        loaded ??= load().then((client) => scopedTo(client, viewer, incomplete));
         const client = await loaded;
         return run(() => operation(client));
       };
@@ -79,7 +83,7 @@ export function createClients(pool: pg.Pool, fail: (error: unknown) => never, ma
       viewer: ViewerRef,
       run: (client: Pick<ScopedClient, 'apiToken'>, connection: pg.PoolClient) => Promise<Result>,
     ): Promise<Result> {
-      const scoped = scopedTo(await load(), viewer, mayLackDetails);
+      const scoped = scopedTo(await load(), viewer, incomplete);
       const attempt = () => {
         const transaction: Held = {};
         return held.run(transaction, () =>

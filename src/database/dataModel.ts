@@ -1,13 +1,22 @@
-/** The columns and relations of each model, as statements need them, from Prisma's data model. */
+/** The columns and relations of each model, from Prisma's data model. */
 
 import { getDatamodel } from './generated/pothos.ts';
 import { type ModelName, tables } from './models.ts';
 
-/** A relation that statements can join by one column of each model, one of which is the `id`. */
-export interface Relation extends Pick<Link, 'model' | 'isList'> {
-  /** The columns that the relation joins by: `here` is in the model of the field, `there` in the related model. */
-  readonly here: string;
-  readonly there: string;
+/** A relation as Prisma's client has it. Its key may have several columns, and refer to columns other than an `id`. */
+export interface Relation {
+  readonly model: ModelName;
+  readonly isList: boolean;
+  /** The columns of the key, if it is in the model of the field. */
+  readonly columns: readonly string[];
+  /** The field of the related model that leads back. */
+  readonly inverse: string | undefined;
+  /**
+   * The columns by which statements join the model of the field (`here`) and the related one (`there`); undefined if neither is an
+   * `id`. If a foreign key has two columns, the first one identifies the row, and the second one only ensures that both rows have
+   * the same owner.
+   */
+  readonly join: { readonly here: string; readonly there: string } | undefined;
 }
 
 /** A column, or a relation. */
@@ -16,7 +25,7 @@ interface Field {
   readonly isRequired: boolean;
   /** Whether it identifies the row, or another row that the row refers to. */
   readonly isKey: boolean;
-  readonly relation?: Relation;
+  readonly relation: Relation | undefined;
 }
 
 /** @throws when the model has no such field, or one that cannot be read. */
@@ -48,9 +57,23 @@ export function listRelation(model: ModelName, name: string): Relation {
 /** The link that leads to the row whose id the column holds. */
 export function linkBy(model: ModelName, column: string): string {
   for (const [name, { relation }] of fieldsByModel.get(model) ?? [])
-    if (relation?.here === column && !relation.isList) return name;
+    if (relation?.join?.here === column && !relation.isList) return name;
   throw new Error(`no link of ${model} is by ${column}`);
 }
+
+/** The relation of a field; undefined for a column. */
+export const relationOf = (model: ModelName, name: string): Relation | undefined =>
+  fieldsByModel.get(model)?.get(name)?.relation;
+
+const namesIn = (model: ModelName, areRelations: boolean): readonly string[] =>
+  [...(fieldsByModel.get(model) ?? [])].flatMap(([name, { relation }]) =>
+    (relation !== undefined) === areRelations ? [name] : [],
+  );
+
+export const relationsOf = (model: ModelName) => namesIn(model, true);
+
+/** The columns of a table that this release knows. */
+export const columnsOf = (table: ModelName) => namesIn(table, false);
 
 /** The models as Prisma generates them. */
 const generated = getDatamodel().datamodel.models;
@@ -58,56 +81,22 @@ const generated = getDatamodel().datamodel.models;
 const fieldsIn = (model: string) => generated[model]?.fields ?? [];
 const hasId = (model: string) => fieldsIn(model).some(({ name }) => name === 'id');
 
-/** The columns of a table that this release knows. */
-export const columnsOf = (table: ModelName): readonly string[] =>
-  fieldsIn(table).flatMap(({ name, relationName }) => (relationName === undefined ? [name] : []));
-
-/** A relation as Prisma's client has it. Its key may have several columns, and refer to columns other than an `id`. */
-export interface Link {
-  readonly model: ModelName;
-  readonly isList: boolean;
-  /** The columns of the key, if it is in the model of the field. */
-  readonly columns: readonly string[];
-  /** The field of the related model that leads back. */
-  readonly inverse: string | undefined;
-}
-
-/** The relation of a field, undefined for a column. */
-export function linkOf(model: ModelName, name: string): Link | undefined {
-  const field = fieldsIn(model).find((each) => each.name === name);
-  if (field?.relationName === undefined) return undefined;
+function readRelation(model: ModelName, field: ReturnType<typeof fieldsIn>[number]): Relation | undefined {
   const { type, isList, relationName, relationFromFields: columns = [] } = field;
-  const inverse = fieldsIn(type).find((each) => each.relationName === relationName && each !== field)?.name;
-  return { model: type as ModelName, isList, columns, inverse };
+  if (relationName === undefined) return undefined;
+  const inverse = fieldsIn(type).find((each) => each.relationName === relationName && each !== field);
+  const [here = 'id'] = columns;
+  const there = columns.length > 0 ? 'id' : inverse?.relationFromFields?.[0];
+  const isById = hasId(columns.length > 0 ? type : model);
+  const join = isById && there !== undefined ? { here, there } : undefined;
+  return { model: type as ModelName, isList, columns, inverse: inverse?.name, join };
 }
 
-export const linksOf = (model: ModelName): readonly string[] =>
-  fieldsIn(model).flatMap(({ name, relationName }) => (relationName === undefined ? [] : [name]));
-
-/**
- * The relation of a field, if it refers to an `id`. If a foreign key has two columns, the first one identifies the row, and the
- * second one only ensures that both rows have the same owner.
- */
-function relationOf(model: ModelName, name: string): Relation | undefined {
-  const link = linkOf(model, name);
-  if (!link) return undefined;
-  const [own] = link.columns;
-  const other = link.inverse === undefined ? undefined : linkOf(link.model, link.inverse);
-  const there = own === undefined ? other?.columns[0] : 'id';
-  if (there === undefined || !hasId(own === undefined ? model : link.model)) return undefined;
-  return { model: link.model, isList: link.isList, here: own ?? 'id', there };
-}
-
-function readFields(model: ModelName): [string, Field][] {
-  const fields = fieldsIn(model);
-  return fields.flatMap((field): [string, Field][] => {
+const readFields = (model: ModelName) =>
+  fieldsIn(model).map((field, _, all): [string, Field] => {
     const { name, type, isRequired } = field;
-    const isKey =
-      field.isId || field.isUnique || fields.some((each) => each.relationFromFields?.includes(name));
-    const relation = relationOf(model, name);
-    if (field.relationName !== undefined && !relation) return [];
-    return [[name, { type, isRequired, isKey, ...(relation && { relation }) }]];
+    const isKey = field.isId || field.isUnique || all.some((each) => each.relationFromFields?.includes(name));
+    return [name, { type, isRequired, isKey, relation: readRelation(model, field) }];
   });
-}
 
 const fieldsByModel = new Map(tables.map((model) => [model, new Map(readFields(model))]));

@@ -33,8 +33,6 @@ interface Model<M extends ModelName> {
   readonly visibleTo?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
   /** The condition on rows that a viewer may change, where they may see more. */
   readonly writableBy?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
-  /** Whether its rows may come after the records that they belong to. Only `schema/loading` waits for them. */
-  readonly isDetail?: true;
   /** Whether its rows are no records that the reader finds by an id. */
   readonly isNoRecord?: true;
   /** The column of the default order of its lists, newest first (docs/rest.md#order). Without one, there are no lists. */
@@ -63,11 +61,10 @@ export const models = {
   DttTemplateSegment: {
     visibleTo: (viewer) => ({ template: inLibrary(viewer) }),
     writableBy: (viewer) => ({ template: owned(viewer) }),
-    isDetail: true,
   },
   DttLibraryEntry: { visibleTo: ({ id }) => ({ userId: id }), isNoRecord: true },
   DttSession: { visibleTo: owned, order: 'createdAt' },
-  TrainerSegment: { visibleTo: ofOwnSession, isDetail: true },
+  TrainerSegment: { visibleTo: ofOwnSession },
   LockTemplate: { visibleTo: owned, order: 'createdAt' },
   LockSession: { visibleTo: owned, order: 'startDate' },
   LockSegment: { visibleTo: ofOwnSession },
@@ -99,7 +96,6 @@ export const visibleModels = modelsWith('visibleTo') as VisibleModel[];
 export const recordTypes = visibleModels.filter(
   (name) => !modelsWith('isNoRecord').includes(name),
 ) as RecordType[];
-export const isDetail = (model: ModelName): boolean => modelsWith('isDetail').includes(model);
 export const listedTypes = modelsWith('order') as ListedType[];
 export const deviceTypes = modelsWith('isDevice') as DeviceType[];
 /** The tables that responses come from. */

@@ -6,16 +6,14 @@
 import {
   type DocumentNode,
   type FieldNode,
-  type FragmentDefinitionNode,
   type GraphQLField,
   type GraphQLNamedType,
-  type GraphQLResolveInfo,
   type GraphQLSchema,
-  getArgumentValues,
   getNamedType,
   getNullableType,
   isAbstractType,
   isInterfaceType,
+  isIntrospectionType,
   isListType,
   isObjectType,
   Kind,
@@ -25,13 +23,24 @@ import {
   TypeMetaFieldDef,
   valueFromASTUntyped,
 } from 'graphql';
-import { weightOfList } from '../schema/filter.ts';
 import { pageSize } from '../schema/loading/pagination.ts';
 import { fragmentsOf, hasVariable, type Values } from '../schema/operation.ts';
 import { groupLimit, statisticsWeight } from '../schema/statistics.ts';
 
 /** How many items count for a list that has no size argument, such as the segments of a session. */
 const unsizedList = 5;
+
+/**
+ * How often each field beneath `__schema` and `__type` counts. So what tools send counts for about as many fields as its response has.
+ * A validation rule of graphql-js has bounded the lists in lists.
+ */
+const introspection = 50;
+
+/**
+ * The weight of each object in the filter and the order of a list. A list in its default order is read from an index, and any other may
+ * have to scan and sort all rows of the viewer: one of a few thousand rows takes as long as 100 fields of a response.
+ */
+const filterWeight = 50;
 
 /** The complexity of operations whose variables do not change it: no size and no filter of a list is a variable. */
 const fixed = new WeakMap<OperationDefinitionNode, number>();
@@ -50,13 +59,10 @@ export function complexityOf(
   const known = fixed.get(operation);
   if (known !== undefined) return known;
   let isFixed = true;
-  const fragments = fragmentsOf(document);
-  let countIntrospection: ReturnType<typeof createIntrospectionCount> | undefined;
   const weigh: Weigh = (type, field, listSize) => {
-    if (type === SchemaMetaFieldDef || type === TypeMetaFieldDef) {
-      isFixed = false;
-      countIntrospection ??= createIntrospectionCount(schema, fragments, coerced);
-      return { times: 0, listSize, cost: countIntrospection(field) - 1 };
+    if (isIntrospectionType(getNamedType(type.type))) {
+      const isRoot = type === SchemaMetaFieldDef || type === TypeMetaFieldDef;
+      return { times: isRoot ? introspection : 1, listSize, cost: 0 };
     }
     const written = (argument: string): unknown => {
       const value = field.arguments?.find(({ name }) => name.value === argument)?.value;
@@ -66,17 +72,14 @@ export function complexityOf(
     const size = (argument: string) => numberIn(written(argument));
     const length = (argument: string) => lengthOf(written(argument));
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
-    const where = type.args.find(({ name }) => name === 'where');
     const items = takes('ids')
       ? within(length('ids'))
       : // A federation gateway names records in `representations`. The field itself rejects too many.
         takes('representations')
         ? length('representations')
         : listSize;
-    const filtering = where
-      ? weightOfList(getNamedType(where.type).name, written('where'), written('orderBy'))
-      : 0;
-    const cost = ownWeight(type) + filtering;
+    const cost =
+      ownWeight(type) + filterWeight * (objectsIn(written('where')) + objectsIn(written('orderBy')));
     const times = isListType(getNullableType(type.type)) ? items : 1;
     if (takes('maxGroups')) {
       const groups = within(size('maxGroups') ?? groupLimit.default, groupLimit.highest);
@@ -124,6 +127,14 @@ const numberIn = (value: unknown) => (typeof value === 'number' ? value : undefi
  * hide the selections beneath the field.
  */
 const lengthOf = (value: unknown): number => (Array.isArray(value) ? Math.max(1, value.length) : 1);
+
+/** How many objects there are in a value, except for empty ones. */
+function objectsIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const within = Object.values(value);
+  const own = within.length > 0 && !Array.isArray(value) ? 1 : 0;
+  return within.reduce((sum, each) => sum + objectsIn(each), own);
+}
 
 /** @param listSize the size of this field if it is a list without a size of its own. */
 type Weigh = (type: GraphQLField<unknown, unknown>, field: FieldNode, listSize: number) => Weight;
@@ -189,66 +200,3 @@ function fieldOf(type: GraphQLNamedType, name: string): GraphQLField<unknown, un
 function introspectionField(name: string): GraphQLField<unknown, unknown> | undefined {
   return [SchemaMetaFieldDef, TypeMetaFieldDef].find((field) => field.name === name);
 }
-
-/**
- * Returns a function that counts how many fields the response to `__schema` or `__type` has, if `@skip` and `@include` leave none
- * out. The count of each selection on each type is computed once, however often the response has it, so that the time does not
- * grow with the response. The document must be valid.
- * @param variables the coerced values.
- */
-function createIntrospectionCount(
-  schema: GraphQLSchema,
-  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
-  variables: Values,
-): (root: FieldNode) => number {
-  const known = new Map<SelectionSetNode, Map<unknown, number>>();
-  // The resolvers of the introspection read nothing but the schema.
-  const info = { schema } as GraphQLResolveInfo;
-
-  function countField(field: GraphQLField<unknown, unknown>, node: FieldNode, source: unknown): number {
-    const type = getNamedType(field.type);
-    if (!node.selectionSet || !isObjectType(type)) return 1;
-    const given = argumentsOf(field, node);
-    const value = given && field.resolve?.(source, given, undefined, info);
-    let count = 1;
-    for (const item of Array.isArray(value) ? value : [value])
-      if (item != null) count += countIn(node.selectionSet, type.getFields(), item);
-    return count;
-  }
-
-  /** Undefined where they are wrong: the execution rejects them. */
-  function argumentsOf(field: GraphQLField<unknown, unknown>, node: FieldNode) {
-    try {
-      return getArgumentValues(field, node, variables);
-    } catch {
-      return undefined;
-    }
-  }
-
-  function countIn(set: SelectionSetNode, fields: Fields, source: unknown): number {
-    const counts = known.get(set) ?? new Map<unknown, number>();
-    known.set(set, counts);
-    const found = counts.get(source);
-    if (found !== undefined) return found;
-    let count = 0;
-    for (const selection of set.selections) {
-      if (selection.kind === Kind.FIELD) {
-        const field = fields[selection.name.value];
-        count += field ? countField(field, selection, source) : 1;
-      } else {
-        const below =
-          selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value);
-        if (below) count += countIn(below.selectionSet, fields, source);
-      }
-    }
-    counts.set(source, count);
-    return count;
-  }
-
-  return (root) => {
-    const field = introspectionField(root.name.value);
-    return field ? countField(field, root, undefined) : 1;
-  };
-}
-
-type Fields = Readonly<Record<string, GraphQLField<unknown, unknown>>>;

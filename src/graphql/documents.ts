@@ -159,11 +159,9 @@ function parsed(text: string, { MAX_TOKENS }: Config): DocumentNode | GraphQLErr
     return parse(text, { maxTokens: MAX_TOKENS });
   } catch (error) {
     // The parser calls itself for each level, and runs out of stack where MAX_TOKENS allows thousands of them.
-    if (!(error instanceof GraphQLError))
-      return requestError('The operation is nested too deeply to be read');
-    return error.message.endsWith('Parsing aborted.')
-      ? requestError(`The operation has more than ${MAX_TOKENS} tokens; at most ${MAX_TOKENS} are allowed`)
-      : error;
+    return error instanceof GraphQLError
+      ? error
+      : requestError('The operation is nested too deeply to be read');
   }
 }
 
@@ -183,11 +181,12 @@ function errorsIn(
     nameArguments(document, errors);
     // The stacks are never read. V8 formats a stack when it is read, and until then keeps everything alive to which the stack refers.
     for (const error of errors) error.stack = '';
+    // graphql-js compares all pairs of fields of the same name, and gives up when there are too many. The error has no place in the
+    // document, and neither has the one about too many errors.
     return errors.map((error) =>
-      // graphql-js compares all pairs of fields of the same name, and gives up with this when there are too many.
-      error.message === 'Validation aborted.'
-        ? requestError('The operation repeats its fields too often; each is needed only once')
-        : error,
+      error.nodes || errors.length > maxErrors
+        ? error
+        : requestError('The operation repeats its fields too often; each is needed only once'),
     );
   } catch (error) {
     // A rule calls itself for each pair of fragments in a circle, and runs out of stack in a long one.

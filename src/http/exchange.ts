@@ -114,39 +114,6 @@ export function requestWithin(
   return Object.create(outer, Object.getOwnPropertyDescriptors(own));
 }
 
-export interface InnerRequest {
-  readonly method: 'GET' | 'POST';
-  readonly target: string;
-  /** What its body would have; undefined for a request without a body. */
-  readonly content: unknown;
-}
-
-/**
- * Creates the exchange of a request inside another one, such as the REST request that a tool call makes. The client and the log
- * see the outer exchange only.
- */
-export function innerExchange(outer: Exchange, { method, target, content }: InnerRequest): Exchange {
-  const request = requestWithin(outer.request, method, target, {
-    authorization: outer.request.headers.authorization,
-    accept: 'application/json',
-    'content-type': content === undefined ? undefined : 'application/json',
-  });
-  const path = pathOf(target);
-  // Set even without a body: the body of the outer request has been read already.
-  const message = { content, cutShort() {} };
-  const ofExchange = { request, target, path, endpoint: endpointOf(path) ?? 'page', message };
-  return Object.create(outer, Object.getOwnPropertyDescriptors(ofExchange));
-}
-
-/**
- * Ends an exchange whose response is not sent by HTTP.
- * @param status the status for the log; undefined for a client that left before there was one.
- */
-export function endExchange({ response }: Exchange, status: number | undefined): void {
-  if (status !== undefined && !response.headersSent) response.writeHead(status);
-  response.emit('close');
-}
-
 /** The id of the request: the one that its client has given it, if that is usable. */
 function idOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];

@@ -7,49 +7,48 @@ import type { Config } from '../config/config.ts';
 import { errorText, SetupError, systemCodeOf } from '../errors.ts';
 import { originOf } from './hostName.ts';
 
-type PortState =
-  | { readonly is: 'free' }
-  /** A gateway listens there, on either of its ports. */
-  | { readonly is: 'gateway' }
-  | { readonly is: 'taken' }
-  | { readonly is: 'unusable'; readonly reason: string };
-
-/** Listens for a moment. There is no other way to find out whether a port can be used. */
-export async function lookAtPort(host: string, port: number): Promise<PortState> {
+/**
+ * Listens for a moment: there is no other way to find out whether a port can be used.
+ * @returns what listens there already, a gateway on either of its ports or another program; undefined for a free port.
+ */
+export async function holderOf(host: string, port: number): Promise<'gateway' | 'other' | undefined> {
   const server = createServer();
   try {
     await once(server.listen(port, host), 'listening');
     await once(server.close(), 'close');
-    return { is: 'free' };
+    return undefined;
   } catch (error) {
-    if (systemCodeOf(error) !== 'EADDRINUSE') return { is: 'unusable', reason: errorText(error) };
-    return { is: (await isGateway(host, port)) ? 'gateway' : 'taken' };
+    if (systemCodeOf(error) !== 'EADDRINUSE') throw error;
+    return (await isGateway(host, port)) ? 'gateway' : 'other';
   }
 }
+
+const unusable = (host: string, setting: string, port: number) => (error: unknown) => {
+  throw new SetupError(`HOST ${host} and ${setting} ${port} cannot be listened on: ${errorText(error)}.`);
+};
 
 /**
  * @param setting the name of the setting that the port comes from.
  * @throws {SetupError} if the port cannot be used. The message names its user, and what to do.
  */
 export async function checkPort(host: string, setting: string, port: number): Promise<void> {
-  const state = await lookAtPort(host, port);
+  const holder = await holderOf(host, port).catch(unusable(host, setting, port));
+  if (holder === undefined) return;
   const how = setting === 'PORT' ? '--port or PORT' : setting;
   const next = `set ${how} to another port; 0 picks a free one.`;
-  if (state.is === 'free') return;
-  if (state.is === 'unusable')
-    throw new SetupError(`HOST ${host} and ${setting} ${port} cannot be listened on: ${state.reason}.`);
-  if (state.is === 'gateway' && setting === 'PORT')
+  if (holder === 'gateway' && setting === 'PORT')
     throw new SetupError(
       `Dovetail already runs at ${originOf(host, port)}. Stop it. For a second gateway, ${next} Without DATABASE_URL it needs another DATA_DIR too.`,
     );
-  const holder = state.is === 'gateway' ? 'a Dovetail that runs already' : 'another program';
-  throw new SetupError(`${setting} ${port} is taken by ${holder}. Stop it, or ${next}`);
+  const who = holder === 'gateway' ? 'a Dovetail that runs already' : 'another program';
+  throw new SetupError(`${setting} ${port} is taken by ${who}. Stop it, or ${next}`);
 }
 
 /** Whether a gateway can listen on the port, or already does. @throws {SetupError} if neither. */
 export async function describePort(host: string, setting: string, port: number): Promise<string> {
   if (port === 0) return 'any that is free';
-  if ((await lookAtPort(host, port)).is === 'gateway') return `a running gateway has ${port}`;
+  if ((await holderOf(host, port).catch(() => undefined)) === 'gateway')
+    return `a running gateway has ${port}`;
   await checkPort(host, setting, port);
   return `${port} is free`;
 }
@@ -85,7 +84,7 @@ export async function listen(
   await once(server, 'listening').catch(async (error) => {
     // Another program may have taken the port a moment before.
     await checkPort(HOST, setting, asked);
-    throw new SetupError(`HOST ${HOST} and ${setting} ${asked} cannot be listened on: ${errorText(error)}.`);
+    unusable(HOST, setting, asked)(error);
   });
   // A server that listens on a port has an address of this type.
   const { port } = server.address() as AddressInfo;

@@ -7,10 +7,10 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import Negotiator from 'negotiator';
 import { messages } from '../errors.ts';
-import { errorResponse, type HttpError } from './errorResponse.ts';
+import { errorResponse } from './errorResponse.ts';
 import { type Exchange, forwardingHeaders } from './exchange.ts';
 import { isLoopback, isOwnName, nameIn } from './hostName.ts';
-import type { HttpResponse } from './response.ts';
+import { type HttpResponse, isResponse } from './response.ts';
 
 /** Whether the request only reads. A HEAD is handled as a GET: Node leaves out the body of its response. */
 export function isRead({ request: { method } }: Exchange): boolean {
@@ -112,13 +112,6 @@ export const asksForEvents = ({ request: { method, headers } }: Exchange): boole
   /\btext\/event-stream\b/i.test(headers.accept ?? '') &&
   acceptedOf(['application/json', 'text/event-stream'], headers.accept)[0] === 'text/event-stream';
 
-/** Whether the body has a content coding. Such bodies are not read. */
-export const isEncoded = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
-  !/^(identity)?$/i.test(headers['content-encoding'] ?? '');
-
-/** The headers of the 415 for such a body: which codings are accepted (RFC 9110, section 15.5.16). */
-export const acceptsIdentityOnly = { 'Accept-Encoding': 'identity', Connection: 'close' } as const;
-
 /**
  * The whole body, or undefined if it has more bytes than the limit. The rest of a body that is too large is not read, so the
  * response should close the connection. Never settles if the client leaves before the end.
@@ -148,18 +141,27 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   });
 }
 
+/** The bytes of a body, or the response to a request whose body is encoded, or larger than the limit in bytes. */
+export async function readPlain(
+  { endpoint, request }: Pick<Exchange, 'endpoint' | 'request'>,
+  limit: number,
+  tooLarge: string = messages.bodyTooLarge,
+): Promise<Buffer | HttpResponse> {
+  const fail = (status: number, message: string, headers: Record<string, string>) =>
+    errorResponse(endpoint, { code: 'BAD_USER_INPUT', status, message }, { Connection: 'close', ...headers });
+  // Which codings are accepted: RFC 9110, section 15.5.16.
+  if (!/^(identity)?$/i.test(request.headers['content-encoding'] ?? ''))
+    return fail(415, messages.bodyEncoded, { 'Accept-Encoding': 'identity' });
+  return (await readBody(request, limit)) ?? fail(413, tooLarge, {});
+}
+
 /** The bytes of a body of text, or the response to a request whose body cannot be read. */
 export async function readText(
-  { endpoint, request }: Pick<Exchange, 'endpoint' | 'request'>,
+  exchange: Pick<Exchange, 'endpoint' | 'request'>,
   maxKilobytes: number,
 ): Promise<Buffer | HttpResponse> {
-  const fail = (error: Omit<HttpError, 'code'>, headers?: Record<string, string>) =>
-    errorResponse(endpoint, { code: 'BAD_USER_INPUT', ...error }, headers);
-  if (isEncoded(request)) return fail({ status: 415, message: messages.bodyEncoded }, acceptsIdentityOnly);
-  const body = await readBody(request, maxKilobytes * 1024);
-  if (!body) {
-    const message = `The request body is larger than ${maxKilobytes} KiB, the most that is allowed`;
-    return fail({ status: 413, message }, { Connection: 'close' });
-  }
-  return isUtf8(body) ? body : fail({ message: messages.bodyNotUtf8 });
+  const tooLarge = `The request body is larger than ${maxKilobytes} KiB, the most that is allowed`;
+  const body = await readPlain(exchange, maxKilobytes * 1024, tooLarge);
+  if (isResponse(body) || isUtf8(body)) return body;
+  return errorResponse(exchange.endpoint, { code: 'BAD_USER_INPUT', message: messages.bodyNotUtf8 });
 }

@@ -13,16 +13,26 @@ import { unauthorized } from '../auth/unauthorized.ts';
 import type { Recheck, Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
 import { challengeFor, codeOf, forbiddenUser, messages, scopeNeeded, statusOf } from '../errors.ts';
-import type { FollowedRead } from '../extensionPoints.ts';
 import { failureResponse, restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
-import { acceptsIdentityOnly, asksForPage, isEncoded, isRead, readBody } from '../http/request.ts';
+import { asksForPage, isRead, readPlain } from '../http/request.ts';
 import { type HttpResponse, isResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
-import type { Task } from '../http/task.ts';
+import type { Computed, Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
 import { type Route, routes } from './routes.ts';
+
+/** A read of the REST API that may be followed. */
+export interface FollowedRead {
+  readonly exchange: Exchange;
+  readonly viewer: Viewer;
+  /** Names the route in the log and the metrics. */
+  readonly label: string;
+  /** The key of the response in the cache, which requests of the route use as well. */
+  readonly key: string;
+  read(context: Context): Promise<Computed>;
+}
 
 interface RestOptions {
   readonly recheck: Recheck;
@@ -257,17 +267,14 @@ function readInteger(text: string): number | undefined {
 }
 
 /** Reads the body, for a route that needs one, and returns an error response if the body is invalid. */
-async function findBodyError(
-  { request, message }: Exchange,
-  route: Route,
-): Promise<HttpResponse | undefined> {
+async function findBodyError(exchange: Exchange, route: Route): Promise<HttpResponse | undefined> {
   if (!route.body) return undefined;
-  if (isEncoded(request)) return restErrorResponse(415, messages.bodyEncoded, acceptsIdentityOnly);
-  const body = message ? undefined : await readBody(request, maxBody);
-  if (!message && !body) return restErrorResponse(413, messages.bodyTooLarge, { Connection: 'close' });
+  const { request, message: sent } = exchange;
+  const body = sent ? undefined : await readPlain(exchange, maxBody);
+  if (body && isResponse(body)) return body;
   const { values, message: error } = route.body;
   if (!isJson(request)) return restErrorResponse(400, error, acceptsJsonOnly);
-  const content = body ? contentOf(body) : message?.content;
+  const content = body ? contentOf(body) : sent?.content;
   if (hasValues(content, values)) return undefined;
   return restErrorResponse(400, error, content === undefined ? acceptsJsonOnly : {});
 }

@@ -14,6 +14,7 @@ import type {
 } from 'graphql';
 import type pg from 'pg';
 import type { Viewer } from '../auth/viewer.ts';
+import type { ModelName } from '../database/models.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import type { ScopedClient } from '../database/scope/scope.ts';
 import type { RunInTurn } from '../database/turns.ts';
@@ -34,6 +35,8 @@ export interface AccountElsewhere {
     activateHere: () => Promise<Here>,
     guard?: RunInTurn,
   ): Promise<{ here: Here; scheduleTypeChanged: boolean | null } | undefined>;
+  /** Models whose rows may be missing here. Prisma's client does not read them; the SQL interface below completes them. */
+  readonly incomplete: readonly ModelName[];
   /**
    * The SQL interface of an operation, over that of the gateway.
    * @param watch runs what reads the database besides.

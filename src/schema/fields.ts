@@ -5,7 +5,7 @@
 
 import type { EnumRef } from '@pothos/core';
 import { getRefFromModel } from '@pothos/plugin-prisma';
-import type { GraphQLField, GraphQLResolveInfo } from 'graphql';
+import type { GraphQLResolveInfo } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import { fieldOf } from '../database/dataModel.ts';
 import {
@@ -75,10 +75,6 @@ const listArguments = (listed: FilterableType) =>
  */
 export const nullOnlyWithError = { nullOnlyWithError: true } as const;
 
-/** Whether a field has this extension. */
-export const isNullOnlyWithError = ({ extensions }: GraphQLField<unknown, unknown>): boolean =>
-  extensions.nullOnlyWithError === true;
-
 /** Options of a field that may be null. */
 export const orNull = (description: string) => ({ nullable: true, description }) as const;
 
@@ -90,11 +86,6 @@ export const orNull = (description: string) => ({ nullable: true, description })
  */
 export const nullIfUnknown = (description: string) =>
   ({ nullable: true, description, extensions: { nullIfUnknown: true } }) as const;
-
-/** Whether a field has these options. */
-export const isNullIfUnknown = ({
-  extensions,
-}: Pick<GraphQLField<unknown, unknown>, 'extensions'>): boolean => extensions.nullIfUnknown === true;
 
 /** A field that shows a column. It is nullable if the column is. */
 interface ColumnField {

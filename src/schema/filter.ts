@@ -3,18 +3,10 @@
  * and what `where` means as a condition on rows.
  */
 
-import { GraphQLError } from 'graphql';
 import { fieldOf, linkBy } from '../database/dataModel.ts';
-import {
-  currentViewer,
-  type ListedType,
-  listedTypes,
-  type ViewerRef,
-  visibleTo,
-} from '../database/models.ts';
+import { type ListedType, listedTypes, type ViewerRef, visibleTo } from '../database/models.ts';
 import { countJoins, isText } from '../database/reader/statement.ts';
 import { argumentError } from '../errors.ts';
-import { isRecord } from '../http/json.ts';
 import { builder } from './builder.ts';
 import {
   defaultOrder,
@@ -190,21 +182,6 @@ export const limits = {
 
 /** What counts as a condition. A link without conditions counts as well, since it is a part of the statement too. */
 const countedAs = 'each comparison, each link, each `not`, and each item of `and` and `or` counts as one';
-/**
- * What a list costs in the complexity of an operation: one in its default order is read from an index, and any other may have to scan
- * and sort all rows of the viewer. A scan of a few thousand rows takes as long as this many fields of a response.
- */
-const weights = {
-  scan: 100,
-  comparison: 10,
-  /** An item of a list to compare with. */
-  item: 1,
-  /** A pattern is matched with each text character by character in lower case, which takes as long as another scan. */
-  pattern: 100,
-  /** A joined table, most of it for the planning of the statement. */
-  join: 50,
-  orderKey: 10,
-} as const;
 
 /** The place of a condition in a filter. */
 interface ConditionPlace {
@@ -218,8 +195,6 @@ interface ConditionPlace {
 interface Reading {
   readonly viewer: ViewerRef;
   conditions: number;
-  /** The weight of its comparisons. */
-  weight: number;
 }
 
 type LinkTarget = Extract<FilterTarget, { readonly link: unknown }>;
@@ -239,44 +214,20 @@ const never = { id: { in: [] } };
  * others.
  * @throws a client error about the argument `where`.
  */
-export const readFilter = (
+export function readFilter(
   type: FilterableType,
   where: FilterInput | null | undefined,
   viewer: ViewerRef,
-): object | undefined => (where == null ? undefined : read(type, where, viewer).condition);
-
-function read(type: FilterableType, where: FilterInput, viewer: ViewerRef) {
-  const reading = { viewer, conditions: 0, weight: 0 };
-  const place = { type, path: 'where', depth: 1, reading };
-  const condition = conditionOf(readRecord(where, place), place);
+): object | undefined {
+  if (where == null) return undefined;
+  const condition = readAlone(where, { type, path: 'where', depth: 1, reading: { viewer, conditions: 0 } });
   const joins = condition ? countJoins(modelOf(type), condition) : 0;
   if (joins > limits.joins)
     throw argumentError(
       'where',
       `where must join at most ${limits.joins} tables, and joins ${joins}: put conditions on one linked record under one link`,
     );
-  return { condition, weight: reading.weight + weights.join * joins };
-}
-
-/**
- * The weight of a list in the complexity of an operation, in addition to its records. A filter that the list rejects has none.
- * @param input the name of the input type of `where`.
- * @param where its value in the document, with variables replaced by their values; so is `orderBy`.
- */
-export function weightOfList(input: string, where: unknown, orderBy: unknown): number {
-  const type = filterableTypes.find((each) => filterRef(each).name === input);
-  const filter = type && isRecord(where) ? readIfValid(type, where) : undefined;
-  const keys = [orderBy ?? []].flat().length;
-  return filter?.condition || keys > 0 ? weights.scan + (filter?.weight ?? 0) + weights.orderKey * keys : 0;
-}
-
-function readIfValid(type: FilterableType, where: FilterInput) {
-  try {
-    return read(type, where, currentViewer);
-  } catch (error) {
-    if (error instanceof GraphQLError) return undefined;
-    throw error;
-  }
+  return condition;
 }
 
 /** Reads the conditions of a record, in addition to those that were read of it before. */
@@ -338,17 +289,11 @@ function readField(
     count(1, reading);
     const value = given ?? rejectNull(`${path}.${operator}`, operator === 'isNull' ? undefined : field);
     checkValue(path, operator, value);
-    reading.weight += weightOfComparison(operator, value);
     if ('condition' in target) {
       const condition = target.condition(reading.viewer);
       own.push(value === true ? condition : { NOT: condition });
     } else own.push(compareColumns(modelOf(type), target.columns, operator, value));
   }
-}
-
-function weightOfComparison(operator: string, value: unknown): number {
-  if (isPattern(operator)) return weights.pattern;
-  return weights.comparison + (operator === 'in' ? weights.item * [value].flat().length : 0);
 }
 
 function count(conditions: number, reading: Reading): void {

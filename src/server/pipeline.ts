@@ -377,9 +377,10 @@ function createContexts(
       activate: (viewer, id, activateHere) =>
         elsewhere.activate(viewer, id, activateHere, guard(viewer, 'activate')).catch(fail),
       wrapSql: elsewhere.wrapSql,
+      incomplete: elsewhere.incomplete,
     },
   };
-  const clients = createClients(database.pool, fail, elsewhere !== undefined);
+  const clients = createClients(database.pool, fail, elsewhere?.incomplete);
   return (runnerFor: (userId: number) => RunInTurn, reading?: RunInTurn) => (viewer: Viewer) => {
     const inTurn = runnerFor(viewer.id);
     let guarded = reading ?? guard(viewer, 'read');

@@ -37,12 +37,14 @@ it('a role that may not use the schema gets the reason, rather than that nothing
     async () => void (await database.pool.query(`GRANT USAGE ON SCHEMA public TO PUBLIC; DROP ROLE ${role}`)),
   );
   const DATABASE_URL = urlWith({ username: role, password: 'x' });
-  for (const args of [['user', 'list'], ['dump']])
-    expect(await runHere(args, { DATABASE_URL })).toEqual({
-      code: 1,
-      stdout: '',
-      stderr: `DATABASE_URL cannot be used: its search_path is "$user", public, and it has no schema that the role "${role}" may use. Run \`npx dovetail-gateway doctor\`, which says what to do.\n`,
-    });
+  expect(await runHere(['user', 'list'], { DATABASE_URL })).toEqual({
+    code: 1,
+    stdout: '',
+    // Where there is doctor, its name follows.
+    stderr: expect.stringContaining(
+      `DATABASE_URL cannot be used: its search_path is "$user", public, and it has no schema that the role "${role}" may use`,
+    ),
+  });
 });
 
 it('a command that does not serve has no complaint about settings that a gateway could not serve with', async () => {

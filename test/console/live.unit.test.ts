@@ -100,21 +100,6 @@ function createConsole() {
 /** Waits until all pending results are delivered. */
 const settle = () => vi.advanceTimersByTimeAsync(1);
 
-test('A query is sent as a subscription with its variables, and each event is its new result', () => {
-  const { socket, show } = createConsole();
-  const shown = show(program, { databaseId: 7 });
-  expect(socket.all.map(({ payload }) => payload)).toEqual([
-    {
-      query: expect.stringMatching(/^subscription Program\(\$databaseId: Int!\) \{\s+dttTemplate/),
-      variables: { databaseId: 7 },
-    },
-  ]);
-  for (const name of ['First', 'Second']) {
-    socket.all[0]?.next({ data: { dttTemplate: template(7, { name }) } });
-    expect(shown.last?.data.dttTemplate.name).toBe(name);
-  }
-});
-
 test('A query that is shown twice is subscribed to once, and both views get every result', async () => {
   const { socket, show } = createConsole();
   const first = show(active);
@@ -147,16 +132,6 @@ test('A query that is hidden and shown again has the cached result at once, and 
   expect(nameOf(after.last)).toBe('One');
   socket.all[1]?.next(two);
   expect(nameOf(after.last)).toBe('Two');
-});
-
-test('Results for different variables go to the views with these variables, in whatever order they arrive', () => {
-  const { socket, show } = createConsole();
-  const [seven, eight] = [show(program, { databaseId: 7 }), show(program, { databaseId: 8 })];
-  const [ofSeven, ofEight] = socket.all;
-  ofEight?.next({ data: { dttTemplate: template(8, { name: 'Eight' }) } });
-  ofSeven?.next({ data: { dttTemplate: template(7, { name: 'Seven' }) } });
-  expect(seven.results.map(({ data }) => data.dttTemplate.name)).toEqual(['Seven']);
-  expect(eight.results.map(({ data }) => data.dttTemplate.name)).toEqual(['Eight']);
 });
 
 test.each([

@@ -2,8 +2,8 @@
 
 import { type GraphQLObjectType, isObjectType } from 'graphql';
 import { describe, expect, it } from 'vitest';
+import { isNullIfUnknown } from '../../reading/jsonSchema.ts';
 import { isRecordType } from '../../src/database/models.ts';
-import { isNullIfUnknown } from '../../src/schema/fields.ts';
 import { needsOf } from '../../src/schema/requirements.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { createAccount } from '../support/accounts.ts';

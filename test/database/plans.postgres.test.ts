@@ -1,4 +1,5 @@
 import { expect, it, vi } from 'vitest';
+import { listedTypes, models } from '../../src/database/models.ts';
 import type { Batch, NamedStatement } from '../../src/database/reader/sql.ts';
 import { graphqlOnce } from '../support/gateway.ts';
 import { gatewayWith } from '../support/setUp.ts';
@@ -11,63 +12,36 @@ interface PlanNode {
   Plans?: PlanNode[];
 }
 
-/** Many rows of several owners, so that the planner prefers an index. Some times are null. */
-const rows = 4_000;
-const time = "CASE WHEN i % 10 > 0 THEN timestamptz '2026-01-01' + i * interval '1 minute' END";
-const owner = '(SELECT id FROM "User" ORDER BY id OFFSET i % (SELECT count(*) FROM "User") LIMIT 1)';
-/** Inserts rows, numbered i, into the columns, each with its expression. */
-function seed(table: string, columns: Record<string, string>): string {
-  const names = Object.keys(columns).map((name) => `"${name}"`);
-  return `INSERT INTO "${table}" (${names}) SELECT ${Object.values(columns)} FROM generate_series(1, ${rows}) i`;
-}
-
-const one = (table: string) => `(SELECT id FROM "${table}" ORDER BY id OFFSET i % 40 LIMIT 1)`;
-const device = { bubbleId: 'i::text', ownerId: owner, lastVisited: time };
-const created = `coalesce(${time}, now())`;
-const seeds = [
-  `INSERT INTO "User" (username) SELECT 'user ' || i FROM generate_series(1, 19) i`,
-  seed('DttDevice', device),
-  seed('LkbxDevice', device),
-  seed('OssmDevice', { ...device, chip: "'x'" }),
-  seed('DttTemplate', {
-    bubbleId: 'i::text',
-    ownerId: owner,
-    name: "'x'",
-    targetDepth: '1',
-    targetWindow: '1',
-    createdDate: created,
-  }),
-  seed('LockTemplate', { ownerId: owner, name: "'x'", duration: '1', createdAt: created }),
-  seed('LockSession', {
-    bubbleId: 'i::text',
-    publicId: 'i::text',
-    ownerId: owner,
-    lockState: "'completed'",
-    duration: '1',
-    startDate: created,
-  }),
-  seed('DttSession', {
-    bubbleId: 'i::text',
-    ownerId: owner,
-    goneTrainerId: 'i',
-    templateId: one('DttTemplate'),
-    createdAt: created,
-  }),
-  'ANALYZE',
-];
-
 const {
   gateway,
   alice: { token },
 } = await gatewayWith(['alice']);
-for (const seed of seeds)
-  await gateway.database.pool.query(
-    seed.replaceAll('SELECT i,', 'SELECT i::text,').replaceAll(', i,', ', i::text,'),
+
+/** Many rows of several owners, so that the planner prefers an index. Some times are null. */
+const copies = 4_000;
+const { pool } = gateway.database;
+await pool.query(`INSERT INTO "User" (username) SELECT 'user ' || i FROM generate_series(1, 19) i`);
+for (const table of listedTypes) {
+  const { order, isDevice } = { isDevice: false, ...models[table] };
+  const time = `timestamptz '2026-01-01' + i * interval '1 minute'`;
+  const changed = {
+    id: '1000000 + i',
+    ...{ bubbleId: 'i', publicId: 'i', isActive: 'false', lockState: "'completed'" },
+    ownerId: '(SELECT id FROM "User" ORDER BY id OFFSET i % 20 LIMIT 1)',
+    ...{ trainerId: 'NULL', goneTrainerId: '1', templateId: 'NULL' },
+    [order]: isDevice ? `CASE WHEN i % 10 > 0 THEN ${time} END` : time,
+  };
+  const pairs = Object.entries(changed).map(([name, value]) => `'${name}', ${value}`);
+  await pool.query(
+    `INSERT INTO "${table}" SELECT (jsonb_populate_record(t, jsonb_build_object(${pairs}))).*
+     FROM generate_series(1, ${copies}) i, "${table}" t WHERE t.id = (SELECT min(id) FROM "${table}")`,
   );
+}
+await pool.query('ANALYZE');
 
 /** The statements with which the gateway reads for a query. */
 async function statementsOf(query: string): Promise<NamedStatement[]> {
-  const spy = vi.spyOn(gateway.database.pool, 'query');
+  const spy = vi.spyOn(pool, 'query');
   const { errors } = await graphqlOnce(gateway, token, query);
   expect(errors).toBeUndefined();
   // The overloads of `query` hide the type of the argument.
@@ -86,9 +60,7 @@ async function planOf(field: string, table: string): Promise<PlanNode[]> {
   const lists = statements.filter(({ text }) => text.includes(`"${table}"`) && text.includes('ORDER BY'));
   expect(lists).toHaveLength(1);
   const [list] = lists;
-  const explained = await gateway.database.pool.query(`EXPLAIN (FORMAT JSON) ${list?.text}`, [
-    ...(list?.values ?? []),
-  ]);
+  const explained = await pool.query(`EXPLAIN (FORMAT JSON) ${list?.text}`, [...(list?.values ?? [])]);
   return nodesOf(explained.rows[0]['QUERY PLAN'][0].Plan);
 }
 

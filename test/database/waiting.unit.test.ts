@@ -25,15 +25,3 @@ test('who calls at the very end of a run gets the next one, which others wait fo
   expect(await Promise.all([again, next])).toEqual([2, 2]);
   expect(seen).toMatchObject({ begun: 2, most: 1 });
 });
-
-test('a run that fails fails for those who share it, and does not hinder the next', async () => {
-  const { runs, seen } = numberedRuns(true);
-  const results = await Promise.allSettled([runs.begin(), runs.begin(), runs.begin()]);
-  expect(results.map((result) => String('reason' in result && result.reason.message))).toEqual([
-    'run 1',
-    'run 2',
-    'run 2',
-  ]);
-  await runs.settled();
-  expect(seen).toMatchObject({ begun: 2, most: 1 });
-});

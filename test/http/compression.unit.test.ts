@@ -105,23 +105,6 @@ it.each([
   expect(headers['Content-Encoding']).toBe(coding);
 });
 
-describe('a body', () => {
-  const large = JSON.stringify(Array.from({ length: 5_000 }, (_, id) => ({ id, name: 'x' })));
-
-  it('is compressed at once or in another thread, always to the same bytes, without a larger buffer', async () => {
-    for (const size of [1_024, 65_536, 65_537, large.length]) {
-      const make = () => formOf(jsonResponse(200, large.slice(0, size)), gzip);
-      expect(make() instanceof Promise).toBe(size > 65_536);
-      const { body } = await make();
-      expect(body.buffer.byteLength).toBe(body.length);
-      expect(String(decoded(body, 'gzip'))).toBe(large.slice(0, size));
-      // Deterministic, since an ETag stands for exact bytes.
-      expect(body.equals((await make()).body)).toBe(true);
-      expect(body.length).toBeLessThan(size / 4);
-    }
-  });
-});
-
 it('a response that the client has in the preferred form is not compressed', async () => {
   const forms: Forms = {};
   const cached = { ...revalidated(jsonResponse(200, long), 'Authorization'), forms };

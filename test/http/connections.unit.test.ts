@@ -20,16 +20,20 @@ it.each([
   },
 );
 
-it.each<[string, readonly string[], readonly boolean[]]>([
+it.each<[string, readonly string[], readonly boolean[], trustedProxies?: number]>([
   ['one network of IPv6', ['fd00::1', 'fd00::2', 'fd00::3'], [true, false, false]],
   ['several networks of IPv6', ['fd00::1', 'fd00:0:0:1::1', 'fd00:0:0:2::1'], [false, false, false]],
   ['one address of IPv4', ['127.0.0.1', '::ffff:127.0.0.1', '127.0.0.1'], [true, false, false]],
-])('beyond half of all connections, the oldest is ended of those from %s', (_, addresses, ended) => {
-  const server = createServer();
-  server.maxConnections = 4;
-  watchConnections(server, timeouts, new AbortController().signal, 0);
-  const sockets = addresses.map((value) => Object.defineProperty(new Socket(), 'remoteAddress', { value }));
-  for (const socket of sockets) server.emit('connection', socket);
-  expect(sockets.map((socket) => socket.writableEnded)).toEqual(ended);
-  for (const socket of sockets) socket.destroy();
-});
+  ['a trusted proxy, unless one is left', ['::1', '::1', '::1'], [false, false, false], 1],
+])(
+  'beyond half of all connections, the oldest is ended of those from %s',
+  (_, addresses, ended, proxies = 0) => {
+    const server = createServer();
+    server.maxConnections = 4;
+    watchConnections(server, timeouts, new AbortController().signal, proxies);
+    const sockets = addresses.map((value) => Object.defineProperty(new Socket(), 'remoteAddress', { value }));
+    for (const socket of sockets) server.emit('connection', socket);
+    expect(sockets.map((socket) => socket.writableEnded)).toEqual(ended);
+    for (const socket of sockets) socket.destroy();
+  },
+);

@@ -38,12 +38,4 @@ describe('the timer of a request', () => {
     vi.advanceTimersByTime(100);
     expect(late).toEqual([exchange]);
   });
-
-  it('is not started for a request whose client has left already', () => {
-    const { begin } = createDeadlines(100, () => expect.unreachable());
-    const exchange = open();
-    exchange.response.emit('close');
-    begin(exchange);
-    expect(vi.getTimerCount()).toBe(0);
-  });
 });

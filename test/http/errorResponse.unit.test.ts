@@ -9,7 +9,6 @@ import {
   statusOf,
   unauthenticated,
 } from '../../src/errors.ts';
-import { errorResponse, httpErrors } from '../../src/http/errorResponse.ts';
 
 it('an error about an argument names the argument, and a masked error does not', () => {
   const about = (error: GraphQLError) => clientErrorOf(error).extensions;
@@ -58,29 +57,4 @@ describe('any other error', () => {
     });
     expect(hiddenIn(shown)).toBe(cause);
   });
-});
-
-it.each([
-  ['badRequest', 400, 'BAD_USER_INPUT', 'Bad request'],
-  ['tooSlow', 408, 'BAD_USER_INPUT', 'Request timeout'],
-  ['tooBusy', 503, 'SERVICE_UNAVAILABLE', 'Too busy; try again'],
-  ['internal', 500, 'INTERNAL_SERVER_ERROR', 'Internal server error'],
-] as const)('an HTTP error has the envelope of each endpoint: %s', (name, status, code, message) => {
-  const given = { Connection: 'close' };
-  const bodies = {
-    rest: JSON.stringify({ ok: false, error: message }),
-    graphql: JSON.stringify({ errors: [{ message, extensions: { code } }] }),
-    own: JSON.stringify({ own: message }),
-    page: `${message}\n`,
-  };
-  const ofExtension = { name: 'own', errorBody: (own: string) => ({ own }) };
-  for (const endpoint of ['rest', 'graphql', 'own', 'page'] as const) {
-    const response = errorResponse(endpoint === 'own' ? ofExtension : endpoint, httpErrors[name], given);
-    expect(response).toMatchObject({ status, headers: { ...given, 'Cache-Control': 'no-store' } });
-    expect(response.body.toString()).toBe(bodies[endpoint]);
-    expect(String(response.headers['Content-Type'])).toMatch(endpoint === 'page' ? /^text\/plain/ : /json/);
-    // The log has the codes of these two, whose errors mostly have the status 200.
-    const hasCode = endpoint === 'graphql' || endpoint === 'own';
-    expect(response.errorCode).toBe(hasCode ? code : undefined);
-  }
 });

@@ -49,17 +49,6 @@ it('the page of a failure names the request in the log, and the probe has one as
   expect(await (await fetch(`${gateway.url}/readyz`)).text()).toBe('the database cannot be reached\n');
 });
 
-it('the response to a HEAD is that to a GET without the body', async () => {
-  const [head, get] = await Promise.all(
-    ['HEAD', 'GET'].map((method) => fetch(`${gateway.url}/nothing`, { method, headers: browser })),
-  );
-  expect(await head?.text()).toBe('');
-  expect([head?.status, head?.headers.get('Content-Length')]).toEqual([
-    404,
-    get?.headers.get('Content-Length'),
-  ]);
-});
-
 it.each([
   ['a program', '/nothing', {}, 'text/plain; charset=utf-8'],
   ['a client of JSON', '/nothing', { Accept: 'application/json, text/html' }, 'text/plain; charset=utf-8'],

@@ -33,17 +33,6 @@ it('every guide is a page that loads its own files alone, and is revalidated', a
   }
 });
 
-it('their files never change under their names, and are compressed', async () => {
-  const response = await fetch(`${gateway.url}/guides/assets/${index}`, {
-    headers: { 'Accept-Encoding': 'gzip' },
-  });
-  expect(Object.fromEntries(response.headers)).toMatchObject({
-    'cache-control': 'public, max-age=31536000, immutable',
-    'content-encoding': 'gzip',
-    'content-type': 'application/json; charset=utf-8',
-  });
-});
-
 it.each(['/guides/nothing', '/guides/rest.md', '/guides/..%2fdocs', '/guides/docs'])(
   '%s is not found, and the response says where the guides are',
   async (path) => {

@@ -5,7 +5,7 @@ import { isObjectType, parse } from 'graphql';
 import type { OperationObject, SchemaObject } from 'openapi3-ts/oas31';
 import { describe, expect, it } from 'vitest';
 import { describeRest } from '../../reading/openapi.ts';
-import { overrides } from '../../src/rest/overrides.ts';
+import { overrides } from '../../reading/overrides.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { loadDemo } from '../support/demo.ts';

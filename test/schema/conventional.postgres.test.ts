@@ -6,7 +6,7 @@
 import SchemaBuilder from '@pothos/core';
 import { execute, type GraphQLSchema, parse } from 'graphql';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { linkOf, linksOf } from '../../src/database/dataModel.ts';
+import { relationOf, relationsOf } from '../../src/database/dataModel.ts';
 import { conditionOf, type VisibleModel, visibleModels } from '../../src/database/models.ts';
 import { delegateOf, scopedTo } from '../../src/database/scope/scope.ts';
 import { clientErrorOf } from '../../src/errors.ts';
@@ -43,10 +43,10 @@ const refused: readonly [model: VisibleModel, name: string, says: string][] = [
   ['DttLibraryEntry', 'template', "toOne(DttTemplate, 'templateId')"],
   ['DttSession', 'template', "toOne(DttTemplate, 'templateId')"],
 ];
-const relationsOf = (model: VisibleModel) =>
-  linksOf(model).filter((name) => !refused.some(([of, link]) => of === model && link === name));
+const allowedOf = (model: VisibleModel) =>
+  relationsOf(model).filter((name) => !refused.some(([of, link]) => of === model && link === name));
 const linkAt = (model: VisibleModel, name: string) => {
-  const link = linkOf(model, name) ?? expect.fail('there is no such relation');
+  const link = relationOf(model, name) ?? expect.fail('there is no such relation');
   return { ...link, model: link.model as VisibleModel, inverse: link.inverse ?? '' };
 };
 /** The column that identifies a row of the viewer's. */
@@ -70,7 +70,7 @@ function build(relations: (model: VisibleModel) => readonly string[]): GraphQLSc
       key: t.exposeInt(keyOf(model)),
       ...Object.fromEntries(
         relations(model).flatMap((name) => {
-          if (!linkOf(model, name)?.isList) return [[name, t.relation(name, { nullable: true })]];
+          if (!relationOf(model, name)?.isList) return [[name, t.relation(name, { nullable: true })]];
           const cursor = linkAt(model, name).model === 'DttLibraryEntry' ? 'userId_templateId' : 'id';
           return [
             [name, t.relation(name)],
@@ -96,7 +96,7 @@ function build(relations: (model: VisibleModel) => readonly string[]): GraphQLSc
 /** What is selected of a model: each relation as a list, as a number and as a page. */
 function selectionOf(model: VisibleModel, depth: number): string {
   if (depth === 0) return 'key';
-  const relations = relationsOf(model).map((name) => {
+  const relations = allowedOf(model).map((name) => {
     const link = linkAt(model, name);
     const below = selectionOf(link.model, depth - 1);
     return link.isList
@@ -114,7 +114,7 @@ async function read(
   depth: number,
 ): Promise<Row[]> {
   const columns = Object.fromEntries(
-    [keyOf(model), ...linksOf(model).flatMap((name) => linkAt(model, name).columns)].map((name) => [
+    [keyOf(model), ...relationsOf(model).flatMap((name) => linkAt(model, name).columns)].map((name) => [
       name,
       true,
     ]),
@@ -128,7 +128,7 @@ async function read(
   const shown = rows.map(async (row): Promise<Row> => {
     const key = row[keyOf(model)] ?? 0;
     if (depth === 0) return { key };
-    const relations = relationsOf(model).map(async (name) => {
+    const relations = allowedOf(model).map(async (name) => {
       const {
         model: target,
         isList,
@@ -172,7 +172,7 @@ const inOrder = (value: unknown): unknown => {
 
 describe('a conventional field for every model and every relation', () => {
   it.each(visibleModels)('shows of %s what the reader shows, to each of two users', async (model) => {
-    const schema = build(relationsOf);
+    const schema = build(allowedOf);
     const document = parse(`{ rows: ${delegateOf(model)}s { ${selectionOf(model, 2)} } }`);
     for (const account of [alice, bob]) {
       const { data, errors } = await execute({ schema, document, contextValue: contextOf(account) });

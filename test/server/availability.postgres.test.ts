@@ -136,20 +136,7 @@ const refusals: Readonly<Record<string, readonly [begin: string, end: string]>> 
     'REVOKE CONNECT ON DATABASE base FROM PUBLIC, app',
     'GRANT CONNECT ON DATABASE base TO PUBLIC, app',
   ],
-  'the role has no connection left': [
-    'ALTER ROLE app CONNECTION LIMIT 0',
-    'ALTER ROLE app CONNECTION LIMIT -1',
-  ],
-  'the database has no connection left': [
-    'ALTER DATABASE base CONNECTION LIMIT 0',
-    'ALTER DATABASE base CONNECTION LIMIT -1',
-  ],
-  'the role may not log in': ['ALTER ROLE app NOLOGIN', 'ALTER ROLE app LOGIN'],
   'the role has another password': [`ALTER ROLE app PASSWORD 'other'`, `ALTER ROLE app PASSWORD 'app'`],
-  'the database allows no connections': [
-    'ALTER DATABASE base ALLOW_CONNECTIONS false',
-    'ALTER DATABASE base ALLOW_CONNECTIONS true',
-  ],
   'the database has another name': [
     'ALTER DATABASE base RENAME TO base_old',
     'ALTER DATABASE base_old RENAME TO base',

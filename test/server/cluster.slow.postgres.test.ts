@@ -121,6 +121,24 @@ it('several workers share the port, announce changes to each other, have common 
   for (const pid of responding(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
 });
 
+it('several workers take requests for SHUTDOWN_DELAY after a signal, while the probe of readiness fails', async () => {
+  const settings = {
+    DATABASE_URL: database.pool.options.connectionString ?? '',
+    SHUTDOWN_DELAY: '3',
+    WORKERS: '2',
+  };
+  const gateway = await serve(settings);
+  const probe = async () =>
+    (await fetch(`${gateway.url}/readyz`, { headers: { Connection: 'close' } })).status;
+  expect(await probe()).toBe(200);
+  const began = performance.now();
+  gateway.child.kill('SIGTERM');
+  await expect.poll(probe, timeouts).toBe(503);
+  for (let asked = 0; asked < 6; asked++) expect((await ask(gateway, '/users/me')).status).toBe(200);
+  expect(await gateway.exit).toMatchObject({ code: 0 });
+  expect(performance.now() - began).toBeGreaterThan(2_900);
+});
+
 describe('startWorkers', () => {
   /** Fake workers that the test starts and ends. */
   function open() {
@@ -166,18 +184,6 @@ describe('startWorkers', () => {
     vi.restoreAllMocks();
   });
 
-  it('starts one worker after the other, so that the first can apply the migrations', async () => {
-    const { workers, logger } = open();
-    const starting = startWorkers(3, logger);
-    for (let count = 1; count <= 3; count++) {
-      await turn();
-      expect(workers).toHaveLength(count);
-      await workers[count - 1]?.serve();
-    }
-    expect(await starting).toMatchObject({ url: 'http://127.0.0.1:1002' });
-    expect(workers).toHaveLength(3);
-  });
-
   it.each<[string, number, boolean]>([
     ['it is told to before any of them serves', 0, true],
     ['it is told to after one of them serves', 1, true],
@@ -214,23 +220,5 @@ describe('startWorkers', () => {
       vi.advanceTimersByTime(1);
       expect(workers).toHaveLength(count + 1);
     }
-  });
-
-  it('closes once the last worker has ended, and replaces none from then on', async () => {
-    const { workers, serving, log } = await openServing();
-    // It is not replaced yet.
-    workers[0]?.emit('exit', 1, null);
-    const logged = log().length;
-    const closed = vi.fn();
-    const closing = serving.close().then(closed);
-    expect(workers[0]?.process.kill).not.toHaveBeenCalled();
-    expect(workers[1]?.process.kill).toHaveBeenCalledWith('SIGTERM');
-    await turn();
-    expect(closed).not.toHaveBeenCalled();
-    workers[1]?.emit('exit', 0, null);
-    await closing;
-    vi.advanceTimersByTime(10_000);
-    expect(workers).toHaveLength(2);
-    expect(log()).toHaveLength(logged);
   });
 });

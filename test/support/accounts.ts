@@ -64,125 +64,93 @@ export async function createAccount(database: PrismaClient, username: string): P
   const user = await database.user.create({
     data: { username, subscriptionTier: 'ultra', profileTitle: `Title of ${username}` },
   });
-  const owner = { ownerId: user.id };
-  // Prisma begins a query when it is awaited, so the rows get their ids in this order.
-  const ids = async (rows: Promise<{ id: number }>[]) => {
-    const found: number[] = [];
-    for (const row of rows) found.push((await row).id);
-    return found;
-  };
+  const { id: ownerId } = user;
+  const select = { id: true };
+  /** The rows get their ids in the order of the data. */
+  const ids = async (rows: Promise<{ id: number }[]>) => (await rows).map(({ id }) => id);
 
+  const devices = (kind: string, number: number, visits: readonly (Date | null)[]) =>
+    visits.map((lastVisited, index) => ({
+      ...{ ownerId, lastVisited },
+      bubbleId: `${username}-${kind}-${index}`,
+      macAddress: macAddress(ownerId, number, index),
+    }));
   const dttDevices = await ids(
-    [at(30), at(20), null].map((lastVisited, index) =>
-      database.dttDevice.create({
-        data: {
-          ...owner,
-          bubbleId: `${username}-dtt-${index}`,
-          macAddress: macAddress(user.id, 0, index),
-          lastVisited,
-        },
-      }),
-    ),
-  );
-  const dttTemplates = await ids(
-    [at(30), at(20), at(10)].map((createdDate, index) =>
-      database.dttTemplate.create({
-        data: {
-          ...owner,
-          bubbleId: `${username}-program-${index}`,
-          name: `Program ${index} of ${username}`,
-          isPublic: index === 0,
-          targetDepth: 50,
-          targetWindow: 12.5,
-          createdDate,
-          segments: {
-            create: [
-              { position: 1, type: 'training', duration: 300, repeat: 3 },
-              { position: 0, type: 'warmup', duration: 60 },
-            ],
-          },
-        },
-      }),
-    ),
-  );
-  const dttSessions = await ids(
-    [60, 50, 40, 30, 20, 10].map((minutes, index) =>
-      database.dttSession.create({
-        data: {
-          ...owner,
-          bubbleId: `${username}-session-${index}`,
-          name: `Session ${index} of ${username}`,
-          passed: index === 0 ? null : index % 2 === 0,
-          createdAt: at(minutes),
-          trainerId: pick(dttDevices, index % 2),
-          templateId: index === 5 ? null : pick(dttTemplates, index % 2),
-          segments: {
-            create: [
-              { order: 1, type: 'endurance', passed: true, percentGrade: 90.5, points: 10 },
-              { order: 0, type: 'repetition', passed: null, repsMeasured: 18, repsTarget: 20 },
-            ],
-          },
-        },
-      }),
-    ),
+    database.dttDevice.createManyAndReturn({ select, data: devices('dtt', 0, [at(30), at(20), null]) }),
   );
   const lkbxDevices = await ids(
-    [at(30), null].map((lastVisited, index) =>
-      database.lkbxDevice.create({
-        data: {
-          ...owner,
-          bubbleId: `${username}-lkbx-${index}`,
-          macAddress: macAddress(user.id, 1, index),
-          lastVisited,
-        },
-      }),
-    ),
+    database.lkbxDevice.createManyAndReturn({ select, data: devices('lkbx', 1, [at(30), null]) }),
   );
-  const lockTemplates = await ids(
-    [at(30), at(20)].map((createdAt, index) =>
-      database.lockTemplate.create({
-        data: { ...owner, name: `Lock ${index} of ${username}`, duration: 3600 * (index + 1), createdAt },
-      }),
-    ),
-  );
-  const lockSessions = await ids(
-    [at(30), at(20)].map((startDate, index) =>
-      database.lockSession.create({
-        data: {
-          ...owner,
-          bubbleId: `${username}-lock-${index}`,
-          publicId: `${username}-public-${index}`,
-          name: `Lock session ${index} of ${username}`,
-          lockState: index === 0 ? 'locked' : 'completed',
-          duration: 3600,
-          startDate,
-          isActive: index === 0,
-          templateId: pick(lockTemplates, index),
-          segments: {
-            create: [
-              { type: 'end', createdAt: new Date(startDate.getTime() + minute), isLocked: false },
-              { type: 'start', createdAt: startDate, isLocked: true },
-            ],
-          },
-        },
-      }),
-    ),
-  );
-  const ossmDevices = await ids([
-    database.ossmDevice.create({
-      data: {
-        ...owner,
-        bubbleId: `${username}-ossm`,
-        macAddress: macAddress(user.id, 2, 0),
-        chip: 'ESP32-S3',
-      },
+  const [ossm] = devices('ossm', 2, [null]);
+  const { id: ossmDevice } = await database.ossmDevice.create({
+    data: { ...ossm, bubbleId: `${username}-ossm`, ownerId, chip: 'ESP32-S3' },
+  });
+
+  const templates = [at(30), at(20), at(10)].map((createdDate, index) => ({
+    ...{ ownerId, createdDate },
+    bubbleId: `${username}-program-${index}`,
+    name: `Program ${index} of ${username}`,
+    isPublic: index === 0,
+    targetDepth: 50,
+    targetWindow: 12.5,
+  }));
+  const dttTemplates = await ids(database.dttTemplate.createManyAndReturn({ select, data: templates }));
+  await database.dttTemplateSegment.createMany({
+    data: dttTemplates.flatMap((templateId) => [
+      { templateId, position: 1, type: 'training', duration: 300, repeat: 3 },
+      { templateId, position: 0, type: 'warmup', duration: 60 },
+    ]),
+  });
+
+  const sessions = [60, 50, 40, 30, 20, 10].map((minutes, index) => ({
+    ownerId,
+    bubbleId: `${username}-session-${index}`,
+    name: `Session ${index} of ${username}`,
+    passed: index === 0 ? null : index % 2 === 0,
+    createdAt: at(minutes),
+    trainerId: pick(dttDevices, index % 2),
+    templateId: index === 5 ? null : pick(dttTemplates, index % 2),
+  }));
+  const dttSessions = await ids(database.dttSession.createManyAndReturn({ select, data: sessions }));
+  await database.trainerSegment.createMany({
+    data: dttSessions.flatMap((sessionId) => [
+      { sessionId, order: 1, type: 'endurance', passed: true, percentGrade: 90.5, points: 10 },
+      { sessionId, order: 0, type: 'repetition', passed: null, repsMeasured: 18, repsTarget: 20 },
+    ]),
+  });
+
+  const starts = [at(30), at(20)];
+  const locks = starts.map((createdAt, index) => ({
+    ...{ ownerId, createdAt },
+    name: `Lock ${index} of ${username}`,
+    duration: 3600 * (index + 1),
+  }));
+  const lockTemplates = await ids(database.lockTemplate.createManyAndReturn({ select, data: locks }));
+  const stays = starts.map((startDate, index) => ({
+    ...{ ownerId, startDate },
+    bubbleId: `${username}-lock-${index}`,
+    publicId: `${username}-public-${index}`,
+    name: `Lock session ${index} of ${username}`,
+    lockState: index === 0 ? 'locked' : 'completed',
+    duration: 3600,
+    isActive: index === 0,
+    templateId: pick(lockTemplates, index),
+  }));
+  const lockSessions = await ids(database.lockSession.createManyAndReturn({ select, data: stays }));
+  await database.lockSegment.createMany({
+    data: lockSessions.flatMap((sessionId, index) => {
+      const createdAt = pick(starts, index);
+      return [
+        { sessionId, type: 'end', createdAt: new Date(createdAt.getTime() + minute), isLocked: false },
+        { sessionId, type: 'start', createdAt, isLocked: true },
+      ];
     }),
-  ]);
+  });
   const token = await addToken(database, username);
 
   // The literal lists above have these lengths.
   return {
-    userId: user.id,
+    userId: ownerId,
     username,
     token,
     dttDevices: dttDevices as [number, number, number],
@@ -191,7 +159,7 @@ export async function createAccount(database: PrismaClient, username: string): P
     lkbxDevices: lkbxDevices as [number, number],
     lockTemplates: lockTemplates as [number, number],
     lockSessions: lockSessions as [number, number],
-    ossmDevices: ossmDevices as [number],
+    ossmDevices: [ossmDevice],
   };
 }
 
@@ -207,8 +175,8 @@ export function importTemplate(database: PrismaClient, account: Account, templat
   return database.dttLibraryEntry.create({ data: { userId: account.userId, templateId } });
 }
 
-function pick(ids: readonly number[], index: number): number {
-  const id = ids[index];
-  if (id === undefined) throw new RangeError(`there is no id at ${index}`);
-  return id;
+function pick<Item>(list: readonly Item[], index: number): Item {
+  const item = list[index];
+  if (item === undefined) throw new RangeError(`there is nothing at ${index}`);
+  return item;
 }

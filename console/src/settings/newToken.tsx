@@ -2,7 +2,7 @@
 
 import { useClient } from '@urql/preact';
 import type { TargetedSubmitEvent } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { TokenScope } from '../../generated/graphql.ts';
 import { messageOf } from '../parts/loaded.tsx';
 import { createApiToken } from './queries.ts';
@@ -166,7 +166,8 @@ function Secret({ of: created, onDone }: SecretProps) {
   const { name } = created;
   const field = useRef<HTMLInputElement>(null);
   const [isCopied, setCopied] = useState(false);
-  useEffect(() => {
+  // Before the browser paints: the field is never seen empty.
+  useLayoutEffect(() => {
     if (field.current) field.current.value = created.secret ?? '';
     field.current?.select();
     return () => {

@@ -6,7 +6,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { lstatSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { chmod, link, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
@@ -20,12 +20,7 @@ const longestFolder = (process.platform === 'linux' ? 107 : 103) - 19;
 
 /** The whole path of DATA_DIR. @throws {SetupError} when it cannot be that of a database. */
 export function folderOf(dataDir: string): string {
-  let folder: string;
-  try {
-    folder = resolve(dataDir);
-  } catch {
-    throw unusableFolder(dataDir, new Error('the working directory was removed'));
-  }
+  const folder = resolve(dataDir);
   if (Buffer.byteLength(folder) > longestFolder)
     throw new SetupError(
       `DATA_DIR is ${JSON.stringify(folder)}, but takes a path of at most ${longestFolder} bytes, since there is a socket in it.`,
@@ -38,20 +33,16 @@ export function folderOf(dataDir: string): string {
  * below a folder that exists and takes none, such as /proc.
  */
 export async function makeFolder(path: string): Promise<void> {
-  const make = () =>
-    mkdir(path, { mode: 0o700 }).catch(async (error: unknown) => {
-      if (systemCodeOf(error) !== 'EEXIST' || !(await stat(path)).isDirectory()) throw error;
-    });
-  await make().catch(async (error: unknown) => {
-    const above = dirname(path);
-    // A link that leads nowhere exists: making what is above it does not help.
-    if (systemCodeOf(error) !== 'ENOENT' || above === path || exists(path)) throw error;
-    await makeFolder(above);
-    await make();
+  if (isFolder(path)) return;
+  const above = dirname(path);
+  if (above !== path) await makeFolder(above);
+  await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
+    // Another process may have been faster.
+    if (!isFolder(path)) throw error;
   });
 }
 
-const exists = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 export type FolderLock = Awaited<ReturnType<typeof lockFolder>>;
 

@@ -20,7 +20,7 @@ import { engineRelease } from '../../version.ts';
 import { readMigrations } from '../migrate.ts';
 
 /** Raise it when the way to create or pack the database changes. */
-const edition = 4;
+const edition = 5;
 
 /** The path of the packed database of this version, which may not exist. Its name has everything on which its content depends. */
 export async function newDatabaseFile(): Promise<string> {
@@ -30,10 +30,8 @@ export async function newDatabaseFile(): Promise<string> {
 
 interface PackedFile {
   readonly path: string;
-  /** The length of the file with the zeros at its end; a folder has none. */
-  readonly size?: number;
-  /** The contents without these zeros. Equal contents are one object, which is packed once: the databases are copies of each other. */
-  readonly filled?: Uint8Array | undefined;
+  /** A folder has none. Equal contents are one object, which is packed once: the databases are copies of each other. */
+  readonly contents?: Uint8Array | undefined;
 }
 
 export function pack(folder: string, file: string): void {
@@ -42,11 +40,10 @@ export function pack(folder: string, file: string): void {
     const place = join(entry.parentPath, entry.name);
     const path = relative(folder, place).replaceAll(sep, '/');
     if (!entry.isFile()) return { path };
-    const whole = readFileSync(place);
-    const filled = whole.subarray(0, whole.findLastIndex((byte) => byte !== 0) + 1);
-    const key = filled.toString('latin1');
-    if (!known.has(key)) known.set(key, filled);
-    return { path, size: whole.length, filled: known.get(key) };
+    const contents = readFileSync(place);
+    const key = contents.toString('latin1');
+    if (!known.has(key)) known.set(key, contents);
+    return { path, contents: known.get(key) };
   });
   writeFileSync(file, gzipSync(serialize(entries)));
 }
@@ -61,13 +58,9 @@ export async function unpack(file: string, folder: string): Promise<void> {
   });
   // As `pack` wrote it: a folder comes before the files in it.
   const entries: PackedFile[] = deserialize(packed);
-  for (const { path, size, filled = [] } of entries) {
-    if (size === undefined) mkdirSync(join(folder, path), { mode: 0o700 });
-    else {
-      // The zeros are written, not left as a hole, so that later writes cannot run out of disk space.
-      const whole = Buffer.alloc(size);
-      whole.set(filled);
-      writeFileSync(join(folder, path), whole, { mode: 0o600 });
-    }
+  for (const { path, contents } of entries) {
+    const place = join(folder, path);
+    if (contents) writeFileSync(place, contents, { mode: 0o600 });
+    else mkdirSync(place, { mode: 0o700 });
   }
 }

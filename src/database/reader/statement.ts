@@ -292,8 +292,10 @@ const symbols = new Map([
 ]);
 
 /** The condition that joins the rows of a relation to those of an outer table. */
-export const joinOn = ({ here, there }: Relation, inner: string, outer: string) =>
-  `${inner}."${there}" = ${outer}."${here}"`;
+export function joinOn({ model, join }: Relation, inner: string, outer: string): string {
+  if (!join) throw new Error(`a ${model} is not joined by an id`);
+  return `${inner}."${join.there}" = ${outer}."${join.here}"`;
+}
 
 /** The ORDER BY of a statement. By default both PostgreSQL and Prisma put nulls first in a descending order. */
 function orderedBy(model: ModelName, orderBy: RowOrder | readonly RowOrder[], table: string): string {

@@ -1,8 +1,8 @@
 /** Restricts the arguments of reads to rows that the viewer may see: conditions, orders, selections and counts. */
 
 import { isDeepStrictEqual } from 'node:util';
-import { type Link, linkOf, linksOf } from '../dataModel.ts';
-import { conditionOf, isDetail, type ModelName, type ViewerRef } from '../models.ts';
+import { type Relation, relationOf, relationsOf } from '../dataModel.ts';
+import { conditionOf, type ModelName, type ViewerRef } from '../models.ts';
 
 /** Arguments of the client, or a part of them. Their types depend on the model, which is a value here. */
 export type Args = Readonly<Record<string, unknown>>;
@@ -19,7 +19,8 @@ export interface Cursor {
 /** What the arguments of one operation are restricted for. */
 interface Scope {
   readonly viewer: ViewerRef;
-  readonly mayLackDetails: boolean;
+  /** Models whose rows may be missing here. */
+  readonly incomplete: readonly ModelName[];
   /** The cursors that were found, which remain to be checked. */
   readonly cursors: Cursor[];
 }
@@ -38,7 +39,7 @@ export function restrictedList(
   condition: object = conditionOf(model, scope.viewer),
 ): Record<string, unknown> {
   const { where, orderBy, cursor, select, include, ...others } = args;
-  if (scope.mayLackDetails && isDetail(model))
+  if (scope.incomplete.includes(model))
     refuse(`Each ${model} may come after its record, and only fields of src/schema/fields.ts wait for them`);
   for (const name of Object.keys(others))
     if (!plain.includes(name)) refuse(`${name} is not restricted to the viewer`);
@@ -66,7 +67,7 @@ export function rowsOf(
   const columns: Record<string, unknown> = {};
   const others = [condition];
   for (const [name, value] of Object.entries(where as Args)) {
-    const link = linkOf(model, name);
+    const link = relationOf(model, name);
     if (value === undefined) continue;
     const below = () => every(value, (each) => rowsOf(viewer, model, each, {}));
     // An empty `OR` has no rows where it stands, and all rows within `AND`.
@@ -79,7 +80,7 @@ export function rowsOf(
 }
 
 /** A condition on related rows. Those that the viewer may not see are as if they did not exist. */
-function relatedOf(viewer: ViewerRef, name: string, { model, isList }: Link, value: unknown): object {
+function relatedOf(viewer: ViewerRef, name: string, { model, isList }: Relation, value: unknown): object {
   const seen = conditionOf(model, viewer);
   const isNamed = isArgs(value) && (isList || 'is' in value || 'isNot' in value);
   const conditions = Object.entries(isNamed ? value : { is: value }).map(([kind, where]) => {
@@ -96,7 +97,7 @@ function relatedOf(viewer: ViewerRef, name: string, { model, isList }: Link, val
 const orderOf = (model: ModelName, given: unknown): unknown =>
   every(given, (each) =>
     changed(each, (name, value) => {
-      const link = linkOf(model, name);
+      const link = relationOf(model, name);
       return link ? orderOf(safeLink(model, name, link), value) : value;
     }),
   );
@@ -109,7 +110,7 @@ const selectionOf = (scope: Scope, model: ModelName, { select, include }: Args):
 /** A `select` or `include`. */
 export const fieldsOf = (scope: Scope, model: ModelName, wanted: Args): Args =>
   changed(wanted, (name, value) => {
-    const link = linkOf(model, name);
+    const link = relationOf(model, name);
     if (!value) return value;
     if (name === '_count') return countsOf(scope.viewer, model, value);
     if (!link) return value;
@@ -121,11 +122,11 @@ export const fieldsOf = (scope: Scope, model: ModelName, wanted: Args): Args =>
   });
 
 function countsOf(viewer: ViewerRef, model: ModelName, value: unknown): Args {
-  const lists = linksOf(model).filter((name) => linkOf(model, name)?.isList);
+  const lists = relationsOf(model).filter((name) => relationOf(model, name)?.isList);
   const all = Object.fromEntries(lists.map((name) => [name, true]));
   const wanted = isArgs(value) && isArgs(value.select) ? value.select : all;
   const select = changed(wanted, (name, given) => {
-    const link = linkOf(model, name);
+    const link = relationOf(model, name);
     return link && given ? { where: rowsOf(viewer, link.model, isArgs(given) ? given.where : {}) } : given;
   });
   return { select };
@@ -135,7 +136,7 @@ function countsOf(viewer: ViewerRef, model: ModelName, value: unknown): Args {
  * The model of a link to one row.
  * @throws unless the viewer may see that row whenever they may see the row with the link: Prisma takes no condition for it.
  */
-function safeLink(model: ModelName, name: string, link: Link): ModelName {
+function safeLink(model: ModelName, name: string, link: Relation): ModelName {
   const viewer = { id: 0 };
   const own = conditionOf(model, viewer);
   const target = conditionOf(link.model, viewer);

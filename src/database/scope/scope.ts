@@ -21,8 +21,12 @@ export type ScopedClient = Delegates & {
   ): Promise<Result>;
 };
 
-/** @param mayLackDetails whether details may come after their records. */
-export function scopedTo(client: PrismaClient, viewer: ViewerRef, mayLackDetails = false): ScopedClient {
+/** @param incomplete models whose rows may be missing here, which are not read. */
+export function scopedTo(
+  client: PrismaClient,
+  viewer: ViewerRef,
+  incomplete: readonly ModelName[] = [],
+): ScopedClient {
   const scoped = client.$extends({
     query: {
       async $allOperations({ model, operation, args, query, ...others }) {
@@ -30,7 +34,7 @@ export function scopedTo(client: PrismaClient, viewer: ViewerRef, mayLackDetails
         const cursors: Cursor[] = [];
         // Prisma names its own models.
         const restricted = argumentsOf(
-          { viewer, mayLackDetails, cursors },
+          { viewer, incomplete, cursors },
           model as ModelName,
           operation,
           args as Args,
@@ -99,4 +103,4 @@ function argumentsOf(
 
 /** Throws for what a type or a field selects, unless it depends on arguments, what each query would throw. */
 export const checkSelection = (model: ModelName, selected: Args): void =>
-  void fieldsOf({ viewer: { id: 0 }, mayLackDetails: false, cursors: [] }, model, selected);
+  void fieldsOf({ viewer: { id: 0 }, incomplete: [], cursors: [] }, model, selected);

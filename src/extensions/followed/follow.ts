@@ -5,13 +5,14 @@
 
 import { unauthorized } from '../../auth/unauthorized.ts';
 import { messages } from '../../errors.ts';
-import type { FollowedRead, FollowParts } from '../../extensionPoints.ts';
+import type { FollowParts } from '../../extensionPoints.ts';
 import { longestWait } from '../../http/connections.ts';
 import { errorResponse, httpErrors, restErrorResponse } from '../../http/errorResponse.ts';
 import { asksForEvents } from '../../http/request.ts';
 import { type HttpResponse, matches, type StreamedResponse } from '../../http/response.ts';
 import type { Task } from '../../http/task.ts';
 import { createTextStream } from '../../http/textStream.ts';
+import type { FollowedRead } from '../../rest/handler.ts';
 import { OperationFailed } from '../../schema/endings.ts';
 
 /** How to respond to a client that wants to follow the route; undefined for any other request. */

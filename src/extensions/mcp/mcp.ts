@@ -19,13 +19,14 @@ import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
 import type { PipelineParts } from '../../extensionPoints.ts';
 import { hasTooManyValues, isRequestTooDeep } from '../../graphql/values.ts';
-import { type Exchange, innerExchange } from '../../http/exchange.ts';
+import type { Exchange } from '../../http/exchange.ts';
 import { isRecord, readJson } from '../../http/json.ts';
 import { readText } from '../../http/request.ts';
 import { type HttpResponse, isResponse, jsonResponse } from '../../http/response.ts';
 import { printedSchema } from '../../schema/schema.ts';
 import { release } from '../../version.ts';
 import { errorBody } from './endpoint.ts';
+import { innerExchange } from './innerExchange.ts';
 import {
   type Arguments,
   createQueryTool,

@@ -3,6 +3,7 @@
  * one for any query of the model, and one for each persisted operation with a description.
  */
 
+import { readFileSync } from 'node:fs';
 import type { JSONObject, ToolAnnotations } from '@modelcontextprotocol/server';
 import {
   type ExecutionResult,
@@ -21,26 +22,19 @@ import {
   typeFromAST,
   valueFromASTUntyped,
 } from 'graphql';
-import type { SchemaObject } from 'openapi3-ts/oas31';
+import type { ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
 import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
 import type { NamedOperations } from '../../graphql/persisted.ts';
-import { type InnerRequest, restPath } from '../../http/exchange.ts';
+import { restPath } from '../../http/exchange.ts';
 import { isRecord, parseJson } from '../../http/json.ts';
 import type { HttpResponse } from '../../http/response.ts';
-import {
-  describeSelection,
-  idParameter,
-  listParameters,
-  objectOf,
-  reference,
-  type Schema,
-  scalars,
-} from '../../rest/jsonSchema.ts';
 import { type Route, routes } from '../../rest/routes.ts';
+import { root } from '../../root.ts';
 import { pageErrors } from '../../schema/loading/pagination.ts';
 import { schema } from '../../schema/schema.ts';
 import { namesToken, readsTokens } from '../../schema/types/apiToken.ts';
+import type { InnerRequest } from './innerExchange.ts';
 
 const noTokens = 'The tokens of the account are not available here';
 export const onlyQueries = 'Only queries are run here: no mutations, and no subscriptions';
@@ -79,6 +73,10 @@ interface ObjectSchema {
 const reads = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 const writes = { ...reads, readOnlyHint: false, destructiveHint: true };
 
+type Schema = SchemaObject | ReferenceObject;
+
+const references = '#/components/schemas/';
+
 /**
  * The JSON Schema of an object that has these properties and no others.
  * @param required the names of the required properties; by default all.
@@ -96,7 +94,7 @@ function objectSchema(
     ...(Object.keys(parts).length > 0 && { $defs: parts }),
   };
   // References point into this schema, instead of into an OpenAPI document.
-  const own = JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"#/$defs/'));
+  const own = JSON.parse(JSON.stringify(schema).replaceAll(references, '#/$defs/'));
   return { type: 'object', ...own, required: [...required], additionalProperties: false };
 }
 
@@ -116,26 +114,78 @@ function problemWithArguments(given: Arguments, { properties, required }: Object
   return namesToken(given) ? noTokens : undefined;
 }
 
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly description: string;
+  readonly schema: SchemaObject;
+}
+
+interface Operation {
+  readonly parameters: readonly (Parameter | ReferenceObject)[];
+  readonly responses: {
+    readonly 200: {
+      readonly content: {
+        readonly 'application/json': { readonly schema: { readonly properties: { readonly data: Schema } } };
+      };
+    };
+  };
+}
+
+/** The parts of the OpenAPI document that describe tools. `reading/openapi.ts` has written it. */
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly parameters: Readonly<Record<'Limit' | 'Offset', Parameter>>;
+    readonly schemas: Readonly<Record<string, SchemaObject>>;
+  };
+}
+
+const { paths, components }: Document = JSON.parse(
+  readFileSync(new URL('openapi.json', root), 'utf8'),
+  // A tool reads also accounts of which little is known.
+  (_name, value) => (value?.['x-may-be-unknown'] ? withUnknown(value) : value),
+);
+
+function withUnknown({
+  'x-may-be-unknown': _,
+  enum: values,
+  type = [],
+  ...others
+}: SchemaObject): SchemaObject {
+  return { ...others, type: values ? type : [...[type].flat(), 'null'] };
+}
+
+/** The parts of the OpenAPI document to which a schema refers. */
+function partsOf(given: object, parts: Record<string, SchemaObject> = {}): Record<string, SchemaObject> {
+  for (const [, name = ''] of JSON.stringify(given).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+    const part = components.schemas[name];
+    if (!part || name in parts) continue;
+    parts[name] = part;
+    partsOf(part, parts);
+  }
+  return parts;
+}
+
 /** An operation may have several routes. Its tool is made of the first. */
 export const restTools: readonly Tool[] = routes.filter(({ aliasOf }) => aliasOf === undefined).map(toolOf);
 
 function toolOf(route: Route): Tool {
-  const components: Record<string, SchemaObject> = route.isList
-    ? { Pagination: objectOf({ limit: { type: 'integer' }, offset: { type: 'integer' } }) }
-    : {};
-  const { data: output } = describeSelection(route, components, true);
+  const operation = paths[route.path]?.[route.method.toLowerCase()];
+  if (!operation) throw new Error(`openapi.json does not have ${route.label}`);
+  const { data } = operation.responses[200].content['application/json'].schema.properties;
   const hasId = route.path.endsWith('/{id}');
   const fails = route.missing === undefined ? '' : ` Fails with "${route.missing}" if there is none.`;
   const inputs = [
-    ...(hasId ? [idParameter] : []),
-    ...(route.isList ? [listParameters.Limit, listParameters.Offset] : []),
+    ...operation.parameters.filter((each) => 'in' in each).filter((each) => each.in === 'path'),
+    ...(route.isList ? [components.parameters.Limit, components.parameters.Offset] : []),
   ].map(({ name, schema: type, description }) => [name, { ...type, description }]);
   const inputSchema = objectSchema(Object.fromEntries(inputs), { required: hasId ? ['id'] : [] });
   return {
     name: route.name,
     description: `${route.summary} ${route.description}${fails}`,
     inputSchema,
-    outputSchema: objectSchema({ data: output }, { parts: components }),
+    outputSchema: objectSchema({ data }, { parts: partsOf(data) }),
     annotations: route.isMutation ? writes : reads,
     requestFor: (given) =>
       problemWithArguments(given, inputSchema) ??
@@ -283,6 +333,17 @@ function schemaOfVariables(operation: OperationDefinitionNode): ObjectSchema {
   return objectSchema(properties, { required, parts });
 }
 
+/** The JSON Schema of each scalar. */
+const scalars: Readonly<Record<string, SchemaObject>> = {
+  Int: { type: 'integer', format: 'int32' },
+  Float: { type: 'number' },
+  String: { type: 'string' },
+  ID: { type: 'string' },
+  Boolean: { type: 'boolean' },
+  DateTime: { type: 'string', format: 'date-time' },
+  LocalDate: { type: 'string', format: 'date' },
+};
+
 /** The schema allows no null: a value that is not required can be left out. */
 function schemaOf(type: GraphQLInputType, parts: Record<string, SchemaObject>): Schema {
   if (isNonNullType(type)) return schemaOf(type.ofType, parts);
@@ -310,5 +371,5 @@ function schemaOf(type: GraphQLInputType, parts: Record<string, SchemaObject>): 
       ...(named.isOneOf && { minProperties: 1, maxProperties: 1 }),
     });
   }
-  return reference('schemas', named.name);
+  return { $ref: `${references}${named.name}` };
 }

@@ -8,12 +8,12 @@ import { failureResponse } from '../../http/errorResponse.ts';
 import {
   createExchange,
   type Exchange,
-  endExchange,
   forwardingHeaders,
   type OperationMessage,
   requestWithin,
 } from '../../http/exchange.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../../http/response.ts';
+import { endExchange } from './endExchange.ts';
 
 /** An operation, or the authentication of the client before its first operation. */
 interface Incoming {

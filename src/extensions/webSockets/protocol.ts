@@ -16,10 +16,11 @@ import {
 import { CloseCode, type ConnectionInitMessage, makeServer, type Server } from 'graphql-ws';
 import { problemOf, type Viewer } from '../../auth/viewer.ts';
 import { type TokenProblem, tokenProblems } from '../../errors.ts';
-import { type Exchange, endExchange } from '../../http/exchange.ts';
+import type { Exchange } from '../../http/exchange.ts';
 import { type HttpResponse, isResponse } from '../../http/response.ts';
 import type { UserQuota } from '../../http/userQuota.ts';
 import { errorsOf, OperationFailed } from '../../schema/endings.ts';
+import { endExchange } from './endExchange.ts';
 import type { Operations } from './operations.ts';
 import { closeCodes, type createLimitedSocket } from './socket.ts';
 

@@ -115,16 +115,6 @@ describe('a folder', () => {
       );
     },
   );
-
-  it('is rejected with one line when the working directory was removed', async () => {
-    vi.spyOn(process, 'cwd').mockImplementation(() => {
-      throw new Error('uv_cwd');
-    });
-    onTestFinished(() => void vi.restoreAllMocks());
-    await expect(openEmbedded('data')).rejects.toThrow(
-      'DATA_DIR is "data", but takes a folder that can be written to: the working directory was removed',
-    );
-  });
 });
 
 it('a folder of another user is left unchanged when it has a database, and is rejected with the id of its owner', async () => {

@@ -46,30 +46,6 @@ describe('it reads rows of the viewer alone', () => {
     });
   });
 
-  it('in relations at every depth, and in counts of them', async () => {
-    const template = await hers.dttTemplate.findUniqueOrThrow({
-      where: { id: bob.dttTemplates[0] },
-      include: {
-        sessions: true,
-        libraryEntries: { include: { user: { include: { tokens: true, dttSessions: true } } } },
-        activeOf: true,
-        segments: { select: { template: { select: { sessions: true } } } },
-        _count: true,
-      },
-    });
-    expect(template.sessions).toEqual([]);
-    expect(template.activeOf).toEqual([]);
-    expect(template.libraryEntries.map(({ userId }) => userId)).toEqual([alice.userId]);
-    expect(ids(template.libraryEntries[0]?.user.dttSessions ?? [])).toEqual(sorted(alice.dttSessions));
-    expect(template.segments.map((segment) => segment.template.sessions)).toEqual([[], []]);
-    expect(template._count).toEqual({ sessions: 0, activeOf: 0, libraryEntries: 1, segments: 2 });
-    const { _count } = await hers.dttTemplate.findUniqueOrThrow({
-      where: { id: bob.dttTemplates[0] },
-      select: { _count: { select: { sessions: { where: { name: { contains: 'bob' } } } } } },
-    });
-    expect(_count).toEqual({ sessions: 0 });
-  });
-
   it('in aggregates and groups', async () => {
     expect(await hers.dttSession.count()).toBe(6);
     expect(await hers.dttSession.count({ select: { _all: true, name: true } })).toEqual({ _all: 6, name: 6 });
@@ -242,7 +218,7 @@ describe('it changes rows of the viewer alone', () => {
 });
 
 it('reads no details in a mirror, which may not have them yet', async () => {
-  const mirror = scopedTo(database.client, { id: alice.userId }, true);
+  const mirror = scopedTo(database.client, { id: alice.userId }, ['DttTemplateSegment', 'TrainerSegment']);
   expect(await mirror.dttSession.count()).toBeGreaterThan(0);
   const message = 'Each TrainerSegment may come after its record';
   await expect(mirror.trainerSegment.count()).rejects.toThrow(message);

@@ -111,7 +111,7 @@ describe('a tool', () => {
     [
       'graphqlQuery',
       { query: `{${'a{'.repeat(5_000)}` },
-      'The operation has more than 1000 tokens; at most 1000 are allowed',
+      'Syntax Error: Document contains more that 1000 tokens. Parsing aborted.',
     ],
   ])('%s rejects %j with the reason', async (name, given, message) => {
     const result = await client.callTool({ name, arguments: given });

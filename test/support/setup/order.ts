@@ -21,7 +21,6 @@ const slowest = [
   'server/gateway',
   'extensions/upstream/mirror/faults',
   'browser/explorer',
-  'server/rollingRestart',
   'browser/consoleAccounts',
   'extensions/upstream/mirror/bothEngines',
   'fuzz/requests',

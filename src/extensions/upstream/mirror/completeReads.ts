@@ -21,6 +21,9 @@ import { segmentSummary } from './pending.ts';
 
 type Selection = Pick<SelectQuery, 'select' | 'take'>;
 
+/** The models whose rows are details of records. */
+export const detailModels = ['DttTemplateSegment', 'TrainerSegment'] as const satisfies readonly ModelName[];
+
 /** The columns of a segment that are known before its details: the key of its session is known as well. */
 const summaryColumns = new Set([...Object.keys(segmentSummary), 'sessionId']);
 

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod';
-import { isMissing, isNotOffered } from '../client/upstream.ts';
+import { getOptional, isNotOffered } from '../client/upstream.ts';
 import {
   areSessionsComplete,
   noteSessions,
@@ -240,13 +240,8 @@ async function pullLocks(run: Run): Promise<void> {
  * does not tell.
  */
 async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: number | null } | undefined> {
-  try {
-    const response = await upstream.get('/lkbx/templates/active', signal);
-    return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
-  } catch (error) {
-    if (isNotOffered(error) || isMissing(error)) return undefined;
-    throw error;
-  }
+  const response = await getOptional(upstream, '/lkbx/templates/active', signal);
+  return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
 }
 
 /**

@@ -23,10 +23,11 @@ import type { HttpResponse } from '../../../http/response.ts';
 import type { AccountElsewhere } from '../../../schema/context.ts';
 import type { Timing } from '../client/upstream.ts';
 import type { UpstreamConfig } from '../settings.ts';
+import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import { announceWrite, type WriteScope } from './accountFreshness.ts';
 import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
-import { completeReads } from './completeReads.ts';
+import { completeReads, detailModels } from './completeReads.ts';
 import { type Credentials, type CredentialsOptions, openCredentials } from './credentials.ts';
 import { createDetailsOnDemand } from './details.ts';
 import { recordId } from './fields.ts';
@@ -77,6 +78,7 @@ export async function openMirrorService(config: Settings, options: MirrorService
   await checkMirror(pool, base);
   const accounts = createAccounts({
     ...shared,
+    identify: hasConfiguredToken ? identifyByAnyRoute : identifyByUsersMe,
     idle: hasConfiguredToken ? Number.POSITIVE_INFINITY : idle,
     rate: config.UPSTREAM_RATE,
     onTokenStatus: (...status) => credentials.noteStatus(...status),
@@ -204,6 +206,7 @@ function createUpstreamAccount(parts: Parts): AccountElsewhere {
       onActivated: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
       unreachable: clientError(code, message),
     }),
+    incomplete: detailModels,
     wrapSql: (viewer, sql, watch) => completeReads(viewer, sql, watch, fetchDetails),
   };
 }

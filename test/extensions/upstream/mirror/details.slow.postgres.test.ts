@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken } from '../../../../src/auth/tokens.ts';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { identify } from '../../../../src/extensions/upstream/mirror/account.ts';
+import { identifyByAnyRoute } from '../../../../src/extensions/upstream/mirror/account.ts';
 import type { FailedDetails } from '../../../../src/extensions/upstream/mirror/details.ts';
 import { type SyncOptions, sync, syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { graphqlOnce, graphqlOnEveryPath, openTestGateway, rest } from '../../../support/gateway.ts';
@@ -46,7 +46,12 @@ async function run(options: Partial<SyncOptions> = {}) {
 /** One step of a run, as a gateway for many accounts runs it. */
 async function pullOnly(step: 'lists' | 'details', failed?: FailedDetails) {
   if (step === 'lists') return run({ listsOnly: true });
-  return syncDetails({ pool, upstream, account: await identify(upstream), ...(failed && { failed }) });
+  return syncDetails({
+    pool,
+    upstream,
+    account: await identifyByAnyRoute(upstream),
+    ...(failed && { failed }),
+  });
 }
 
 let token: string;

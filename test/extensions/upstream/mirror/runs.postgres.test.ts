@@ -12,6 +12,7 @@ import {
   type Upstream,
   UpstreamRejection,
 } from '../../../../src/extensions/upstream/client/upstream.ts';
+import { identifyByUsersMe } from '../../../../src/extensions/upstream/mirror/account.ts';
 import {
   createFreshnessStore,
   storeRead,
@@ -42,7 +43,7 @@ beforeEach(() => {
     const other = await instead(path, own);
     return other === undefined ? own : other;
   });
-  runs = createRuns(database.pool, 1, logger);
+  runs = createRuns(database.pool, 1, logger, identifyByUsersMe);
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
 });
 afterEach(() => {

@@ -11,7 +11,7 @@ import { upstream as extension } from '../../../../src/extensions/upstream/exten
 import { hooksOf } from '../../../../src/extensions/upstream/hooks.ts';
 import { messages } from '../../../../src/extensions/upstream/messages.ts';
 import { createActivation } from '../../../../src/extensions/upstream/mirror/activation.ts';
-import { completeReads } from '../../../../src/extensions/upstream/mirror/completeReads.ts';
+import { completeReads, detailModels } from '../../../../src/extensions/upstream/mirror/completeReads.ts';
 import { createDetailsOnDemand } from '../../../../src/extensions/upstream/mirror/details.ts';
 import { isMirrored } from '../../../../src/extensions/upstream/mirror/mirror.ts';
 import type { MirrorService } from '../../../../src/extensions/upstream/mirror/service.ts';
@@ -43,6 +43,7 @@ export function stillMirror(
         onActivated: async () => {},
         unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
       }),
+      incomplete: detailModels,
       wrapSql: (viewer, sql, watch) => completeReads(viewer, sql, watch, fetchDetails),
     },
     tokens: undefined,

@@ -1,7 +1,4 @@
-/**
- * Parts of a route as JSON Schema, for the OpenAPI document and for the tools of language models: its parameters, and its data, with the
- * descriptions of the GraphQL schema or those of `overrides.ts`.
- */
+/** The parameters and the data of a route as JSON Schema, with the descriptions of the GraphQL schema or those of `overrides.ts`. */
 
 import {
   type FieldNode,
@@ -21,12 +18,11 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import type { ParameterObject, ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
-import { isNullIfUnknown, isNullOnlyWithError } from '../schema/fields.ts';
-import { pageSize } from '../schema/loading/pagination.ts';
-import { fragmentsOf } from '../schema/operation.ts';
-import { schema } from '../schema/schema.ts';
+import { isOnePage, isOptional, isSpread, type Route } from '../src/rest/routes.ts';
+import { pageSize } from '../src/schema/loading/pagination.ts';
+import { fragmentsOf } from '../src/schema/operation.ts';
+import { schema } from '../src/schema/schema.ts';
 import { overrides } from './overrides.ts';
-import { isOnePage, isOptional, isSpread, type Route } from './routes.ts';
 
 export const idParameter = {
   name: 'id',
@@ -66,12 +62,10 @@ interface Scope {
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** The named schemas of the OpenAPI document. */
   readonly components: Record<string, SchemaObject>;
-  /** Whether the account may live elsewhere. */
-  readonly mayBeUnknown: boolean;
 }
 
 /** The JSON Schema of each scalar. */
-export const scalars: Readonly<Record<string, SchemaObject>> = {
+const scalars: Readonly<Record<string, SchemaObject>> = {
   Int: { type: 'integer', format: 'int32' },
   Float: { type: 'number' },
   String: { type: 'string' },
@@ -84,15 +78,13 @@ export const scalars: Readonly<Record<string, SchemaObject>> = {
 /**
  * Describes the data of a route: its schema, and the type of its records.
  * @param components the schemas of enums, and of objects that are selected by a single fragment, are added to it.
- * @param mayBeUnknown whether fields are null that may be unknown for an account that lives elsewhere.
  * @throws for a selection whose JSON can have different shapes.
  */
 export function describeSelection(
   route: Route,
   components: Record<string, SchemaObject>,
-  mayBeUnknown = false,
 ): { readonly data: Schema; readonly record: GraphQLObjectType } {
-  const scope = { name: route.name, fragments: fragmentsOf(route.document), components, mayBeUnknown };
+  const scope = { name: route.name, fragments: fragmentsOf(route.document), components };
   const root = schema.getRootType(route.operation.operation);
   const node = route.operation.selectionSet.selections[0];
   const field = node?.kind === Kind.FIELD ? root?.getFields()[node.name.value] : undefined;
@@ -121,14 +113,18 @@ function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Ro
   return isObjectType(inner) ? inner : type;
 }
 
+/** Whether a field is null only for an account that lives elsewhere. */
+export const isNullIfUnknown = ({
+  extensions,
+}: Pick<GraphQLField<unknown, unknown>, 'extensions'>): boolean => extensions.nullIfUnknown === true;
+
 /**
  * Three kinds of nullable fields are never null here: a field that is null only with an error, since the response is successful; a
- * field that may be unknown only for an account that lives elsewhere, which REST does not serve, but tools do; and an optional field, which
- * is left out instead.
+ * field that may be unknown only for an account that lives elsewhere, which REST does not serve; and an optional field, which is left out
+ * instead.
  */
 function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
-  const hasValue =
-    isNullOnlyWithError(field) || isOptional(node) || (isNullIfUnknown(field) && !scope.mayBeUnknown);
+  const hasValue = field.extensions.nullOnlyWithError || isOptional(node) || isNullIfUnknown(field);
   return (hasValue ? presentSchemaOf : schemaOf)(field.type, node, scope);
 }
 
@@ -197,7 +193,9 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
     overrides[`${type.name}.${field.name}`] ?? overrides[field.name] ?? {};
   const schema = {
     ...schemaOfField(field, part, scope),
-    ...(values && !scope.mayBeUnknown && { enum: [...values] }),
+    ...(values && { enum: [...values] }),
+    // Tools read an account that lives elsewhere as well, of which the value may be unknown, or another one.
+    ...((values || isNullIfUnknown(field)) && { 'x-may-be-unknown': true }),
     ...(description && { description }),
   };
   return { [(part.alias ?? part.name).value]: { schema, isOptional: isOptional(part) } };
