@@ -21,16 +21,10 @@ export interface WaitLimits {
   readonly announcement: number;
 }
 
-/** The parts of an account that this module uses. */
-type WaitedFor = Pick<
-  MirroredAccount,
-  'freshness' | 'budget' | 'progress' | 'isUnreachable' | 'touch' | 'arrival' | 'refresh'
->;
-
 /** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again, undefined otherwise. */
 export async function waitUntilFresh(
   exchange: Exchange,
-  account: WaitedFor,
+  account: MirroredAccount,
   waits: WaitLimits,
 ): Promise<HttpResponse | undefined> {
   const { freshness } = account;
@@ -54,7 +48,7 @@ const retryAfter = 5;
  * Waits until an account that is here is as fresh as the request asks for. If the budget or the upstream does not allow a
  * refresh, the request goes on: `Age` says how old the response is (RFC 9111, section 5.1).
  */
-async function makeFresh(exchange: Exchange, account: WaitedFor, longest: WaitLimits): Promise<void> {
+async function makeFresh(exchange: Exchange, account: MirroredAccount, longest: WaitLimits): Promise<void> {
   const awakening = account.touch();
   if (awakening) await resultWithin(longest.awakening, awakening);
   const { freshness } = account;
@@ -68,7 +62,7 @@ async function makeFresh(exchange: Exchange, account: WaitedFor, longest: WaitLi
 /** Waits for the first read of an account. Returns a response if the client has to ask again. */
 async function awaitArrival(
   exchange: Exchange,
-  account: WaitedFor,
+  account: MirroredAccount,
   longest: number,
 ): Promise<HttpResponse | undefined> {
   const arriving = account.touch() ?? account.arrival();

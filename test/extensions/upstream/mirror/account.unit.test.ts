@@ -55,20 +55,4 @@ describe('a client’s token', () => {
       await expect(identifyByAnyRoute(upstreamWith(ofNobody), end)).rejects.toThrow('whose account it is');
     },
   );
-
-  it.each([{ username: null }, { totalPoints: 3e9 }])(
-    'is identified by the id of its user alone, even if another field is not valid: %j',
-    async (fields) => {
-      expect(await readAccountId(upstreamWith({ '/users/me': { ...bob, ...fields } }), end)).toBe(2);
-    },
-  );
-
-  it.each([[{ ...bob, id: 'two' }], [{ ...bob, id: 0 }], [[bob]], [null]])(
-    'is not identified without a valid id: %j',
-    async (user) => {
-      await expect(readAccountId(upstreamWith({ '/users/me': user }), end)).rejects.toThrow(
-        'GET /users/me: ',
-      );
-    },
-  );
 });

@@ -11,7 +11,6 @@ const alice = 'token-of-alice';
 const second = 'second-of-alice';
 
 const open = openForEachTest();
-const settings = { UPSTREAM_INTERVAL: '600' };
 
 async function activate(gateway: TestGateway, id: number, token = alice) {
   const selected = 'template { databaseId isActive }';
@@ -30,7 +29,7 @@ const activeIn = async (fronted: FrontedService) =>
 
 describe('an activation', () => {
   it('succeeds for a template that is an import in the mirror, and the account’s own upstream by now', async () => {
-    const fronted = await open({ settings });
+    const fronted = await open();
     const { gateway, service } = fronted;
     await arrive(gateway, alice);
     // All of its details are in the mirror.
@@ -48,7 +47,7 @@ describe('an activation', () => {
   });
 
   it('of an imported template is rejected without a request upstream; of an own one it returns segments that are not here yet', async () => {
-    const fronted = await open({ settings });
+    const fronted = await open();
     const { gateway, database, service } = fronted;
     await arrive(gateway, alice);
     const [imported = 0] = service.account(1).imports;
@@ -65,7 +64,7 @@ describe('an activation', () => {
   });
 
   it('is not sent again with a token that was revoked while it waited', async () => {
-    const { gateway, service, database } = await open({ settings: { ...settings, UPSTREAM_TOKEN: alice } });
+    const { gateway, service, database } = await open({ settings: { UPSTREAM_TOKEN: alice } });
     await expect.poll(() => database.client.mirroredAccount.count()).toBe(1);
     const { id, token } = await createToken(database.pool, 'alice', 'own');
     await arrive(gateway, token);
@@ -87,7 +86,7 @@ describe('an activation', () => {
   });
 
   it('says whether the schedule type changed, and null if a response that may have said so was lost or unusable', async () => {
-    const { gateway, service } = await open({ settings });
+    const { gateway, service } = await open();
     await arrive(gateway, alice);
     const account = service.account(1);
     const query = 'mutation { activateTemplate(template: { databaseId: 2 }) { scheduleTypeChanged } }';
@@ -111,7 +110,7 @@ describe('an activation', () => {
   });
 
   it('is not sent again after a while that the upstream asks for, as a run is', async () => {
-    const { gateway, service } = await open({ settings });
+    const { gateway, service } = await open();
     await arrive(gateway, alice);
     const busy = { ...failure(429, 'busy'), headers: { 'Retry-After': '2' } };
     service.misbehave({ after: (reply, { method }) => (method === 'POST' ? busy : reply) });
@@ -123,7 +122,7 @@ describe('an activation', () => {
   });
 
   it('with a token that was moved to another account adds nothing of that account', async () => {
-    const fronted = await open({ settings });
+    const fronted = await open();
     const { gateway, service } = fronted;
     await arrive(gateway, alice);
     await arrive(gateway, second);
@@ -139,7 +138,7 @@ describe('an activation', () => {
   });
 
   it('is not undone by a run of another gateway whose list is from before it', async () => {
-    const fronted = await open({ settings });
+    const fronted = await open();
     const { gateway, service, openAnother } = fronted;
     const another = await openAnother();
     await arrive(gateway, alice);
@@ -169,7 +168,7 @@ describe('an activation', () => {
   });
 
   it('that waits for its response does not hide one through another gateway, which the upstream made after it', async () => {
-    const fronted = await open({ settings });
+    const fronted = await open();
     const { gateway, service, openAnother } = fronted;
     const another = await openAnother();
     for (const each of [gateway, another]) await arrive(each, alice);
@@ -189,7 +188,7 @@ describe('an activation', () => {
   });
 
   it('that the upstream made, though it responded with an error, is read back before the response', async () => {
-    const fronted = await open({ settings });
+    const fronted = await open();
     const { gateway, service } = fronted;
     await arrive(gateway, alice);
     const account = service.account(1);
@@ -203,7 +202,7 @@ describe('an activation', () => {
   });
 
   it('that was rejected, or could not be sent, fails, changes nothing and does not make the account outdated', async () => {
-    const fronted = await open({ settings });
+    const fronted = await open();
     const { gateway, service } = fronted;
     await arrive(gateway, alice);
     const before = await library(fronted);
@@ -228,7 +227,7 @@ describe('an activation', () => {
 });
 
 it('the tokens of a mirrored account are those of the service: none is made here, and one of the gateway’s own may only read', async () => {
-  const fronted = await open({ settings });
+  const fronted = await open();
   const { gateway, database, service } = fronted;
   await arrive(gateway, alice);
   const { body } = await ask(gateway, alice, '{ viewer { apiTokens { id } currentToken { id } } }');

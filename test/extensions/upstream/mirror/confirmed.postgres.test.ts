@@ -16,11 +16,10 @@ const alice = 'token-of-alice';
 const second = 'second-of-alice';
 
 const openService = openForEachTest();
-const settings = { UPSTREAM_INTERVAL: '600' };
 
 /** Alice uses two tokens, and has nothing in common with Bob. */
 async function open(options: FrontedOptions = {}): Promise<FrontedService> {
-  const fronted = await openService({ settings, ...options });
+  const fronted = await openService(options);
   for (const id of [1, 2]) fronted.service.account(id).imports.clear();
   await arrive(fronted.gateway, alice);
   await arrive(fronted.gateway, second);

@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { Unavailable } from '../../../../src/extensions/upstream/client/upstream.ts';
+import { Unavailable, UpstreamRejection } from '../../../../src/extensions/upstream/client/upstream.ts';
 import type { SyncOptions } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { createAccount } from '../../../support/accounts.ts';
 import { mirrorOfMemory, type Respond, upstreamOf } from '../support/memoryUpstream.ts';
@@ -168,6 +168,25 @@ it('a faulty record is skipped with a note, and read once it is valid again', as
   rewrite = (_path, own) => own;
   expect((await run()).notes).toHaveLength(2);
   expect(await contents()).toEqual(undisturbed);
+});
+
+it('an upstream with only the documented operations is mirrored but for the records that it does not list, which the report says', async () => {
+  const documented =
+    /^\/(dtt|dtt\/templates|dtt\/sessions|lkbx\/templates\/active)$|^\/dtt\/(templates|sessions)\/\d+$/;
+  // `/lkbx/templates` looks like `/lkbx/{id}` to a service that does not know it.
+  const unknown = new UpstreamRejection('no', { failure: 'no', status: 400 }, 'Invalid ID');
+  rewrite = (path, own) => {
+    if (path === '/users/1') return { id: 1, username: 'user 1' };
+    return documented.test(path.replace(/\?.*/, '')) ? own : unknown;
+  };
+  const { account, notes } = await run();
+  expect(account).toMatchObject({ id: 1, username: 'user 1' });
+  expect(notes).toEqual(
+    ['/lkbx', '/lkbx/templates', '/lkbx/sessions', '/ossm'].map(
+      (path) => `GET ${path} is not offered: it responded with 400.`,
+    ),
+  );
+  expect(await expectWholeSessions()).toBe(24);
 });
 
 describe('the active template', () => {

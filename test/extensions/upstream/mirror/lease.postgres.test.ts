@@ -8,14 +8,12 @@ import { faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
 const open = openForEachTest();
-const settings = { UPSTREAM_INTERVAL: '600' };
 const details = { path: /^\/dtt\/sessions\/\d+$/ };
 const name = async (gateway: Parameters<typeof ask>[0]) =>
   (await ask(gateway, alice, '{ dttTemplate(databaseId: 1) { name } }')).body;
 
 it('a write through one gateway is shown by it at once, even while the other gateway reads details', async () => {
   const { gateway, service, openAnother } = await open({
-    settings,
     standIn: { accounts: [{ id: 1, username: 'alice', tokens: [alice], size: { sessions: 100 } }] },
   });
   const other = await openAnother();
@@ -33,7 +31,7 @@ it('a write through one gateway is shown by it at once, even while the other gat
 });
 
 it('a run of `dovetail sync` that reads details gives way to a write, and reads the other details afterwards', async () => {
-  const { gateway, service, database } = await open({ settings });
+  const { gateway, service, database } = await open();
   await arrive(gateway, alice);
   const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
   await expect.poll(pending).toBe(0);

@@ -165,6 +165,26 @@ describe('an account of the mirror', () => {
     expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', began]]);
   });
 
+  it('is read at once with another of its tokens if the token of the run ends', async () => {
+    const end = new AbortController();
+    const ending = { token: 'second of alice', viewer: { ...credential.viewer, ended: end.signal } };
+    account.add(ending);
+    lists.mockImplementationOnce(
+      (_upstream, signal) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+        }),
+    );
+    const refreshed = account.refresh();
+    await vi.advanceTimersByTimeAsync(0);
+    account.remove(ending);
+    end.abort();
+    expect(await refreshed).toBe(true);
+    expect(parts()).toEqual(['all', 'all']);
+    expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', performance.now()]]);
+    expect(onFailure).not.toHaveBeenCalled();
+  });
+
   it('is read by one more run for all lists that are written during a run', async () => {
     await account.refresh();
     await write('locks');

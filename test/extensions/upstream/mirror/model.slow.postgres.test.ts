@@ -36,7 +36,6 @@ const clock = { version: 0 };
 
 const open = openForEachTest();
 const options = (random: Random) => ({
-  settings: { UPSTREAM_INTERVAL: '600' },
   timing: { timeout: 300, retries: 1, delay: 1, maxDelay: 10 },
   standIn: {
     now: () => new Date(timeOf(clock.version)),

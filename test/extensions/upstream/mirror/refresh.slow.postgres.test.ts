@@ -77,13 +77,13 @@ it('the first requests wait for the check of the token, instead of being told th
 });
 
 it('a gateway closes at once in the middle of a run', async () => {
-  const { service, openAnother } = await open();
+  const { service, openAnother } = await open({ timing: { timeout: 60_000, retries: 0 } });
   service.misbehave(faults.hang);
   const gateway = await openAnother({ UPSTREAM_TOKEN: alice });
   await expect.poll(() => service.count()).toBeGreaterThan(0);
   const start = performance.now();
   await gateway.close();
-  expect(performance.now() - start).toBeLessThan(1_500);
+  expect(performance.now() - start).toBeLessThan(10_000);
 });
 
 it.each([

@@ -8,14 +8,13 @@ import { faults } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
 const open = openForEachTest();
-const settings = { UPSTREAM_INTERVAL: '600' };
 const lists = { path: /^\/dtt\/templates$/ };
 
 const overGraphql = (gateway: TestGateway, token = alice) =>
   ask(gateway, token, '{ dttTemplate(databaseId: 1) { name } }');
 
 it('every gateway rejects GraphQL with 503 after a write, until one of them has read it back', async () => {
-  const { gateway, openAnother, service, database } = await open({ settings });
+  const { gateway, openAnother, service, database } = await open();
   const another = await openAnother();
   for (const each of [gateway, another]) await arrive(each, alice);
   // This one has no token with which it could read the account itself.
@@ -40,7 +39,7 @@ it('every gateway rejects GraphQL with 503 after a write, until one of them has 
 });
 
 it('a write through one gateway is read back once for all of them', async () => {
-  const { gateway, openAnother, service, database } = await open({ settings });
+  const { gateway, openAnother, service, database } = await open();
   const another = await openAnother();
   for (const each of [gateway, another]) await arrive(each, alice);
   service.forgetRequests();
@@ -53,7 +52,7 @@ it('a write through one gateway is read back once for all of them', async () => 
 });
 
 it('an account is read again for the next request if it was last refreshed in the future, by the database’s clock', async () => {
-  const { gateway, openAnother, service, database } = await open({ settings });
+  const { gateway, openAnother, service, database } = await open();
   await arrive(gateway, alice);
   await database.pool.query(`UPDATE "MirroredAccount" SET "refreshedAt" = now() + interval '1 hour'`);
   const another = await openAnother();
@@ -71,7 +70,7 @@ describe('a clock of the database that was set', () => {
     database.pool.query(`UPDATE "MirroredAccount" SET "${column}" = now() + $1 * interval '1 hour'`, [hours]);
 
   it.each([-1, 2])('by %i hours after a refresh hides no write from another gateway', async (hours) => {
-    const { gateway, openAnother, service, database } = await open({ settings });
+    const { gateway, openAnother, service, database } = await open();
     await arrive(gateway, alice);
     await set(database, 'refreshedAt', -hours);
     service.misbehave(faults.error500, lists);
@@ -84,7 +83,7 @@ describe('a clock of the database that was set', () => {
   });
 
   it('after a write lets any gateway read it back, and during a run does not stop the next runs', async () => {
-    const { gateway, openAnother, database } = await open({ settings });
+    const { gateway, openAnother, database } = await open();
     await arrive(gateway, alice);
     for (const hours of [-1, 2]) {
       await set(database, 'writtenAt', -hours);

@@ -7,7 +7,6 @@ import type { TestGateway } from '../../../support/gateway.ts';
 import { arrive, ask, type FrontedService, openForEachTest, patch } from '../support/frontedService.ts';
 
 const alice = 'token-of-alice';
-const settings = { UPSTREAM_INTERVAL: '600' };
 const waits = { arrival: 10_000, freshness: 300, awakening: 300 };
 const open = openForEachTest();
 
@@ -30,7 +29,7 @@ it.each([
   ['at a gateway whose feed is down', false],
   ['at one whose feed is late, for a client that sends the position of the write', true],
 ])('a write that has not been read back is not hidden by older data %s', async (_, isLate) => {
-  const fronted = await open({ settings, waits });
+  const fronted = await open({ waits });
   const { gateway, openAnother } = fronted;
   const { feed, falter } = createFakeFeed();
   if (!isLate) falter();
@@ -50,7 +49,7 @@ it.each([
 });
 
 it('a write that is passed on while the one before it has not been read back responds with its position, as that one does', async () => {
-  const fronted = await open({ settings, waits });
+  const fronted = await open({ waits });
   await arrive(fronted.gateway, alice);
   hideLists(fronted);
   for (const name of ['A new name', 'Another name']) {
@@ -63,7 +62,7 @@ it('a write that is passed on while the one before it has not been read back res
 });
 
 it('a write that was announced while another gateway read the lists is not hidden by what it had read', async () => {
-  const fronted = await open({ settings, waits: { ...waits, freshness: 10_000 } });
+  const fronted = await open({ waits: { ...waits, freshness: 10_000 } });
   const { gateway, service, openAnother } = fronted;
   const other = await openAnother();
   await arrive(gateway, alice);
@@ -88,7 +87,7 @@ it('a write that was announced while another gateway read the lists is not hidde
 });
 
 it('a response after a refresh has what is here by then, also if another process has brought it, and the feed is late', async () => {
-  const { gateway, service, database, openAnother } = await open({ settings });
+  const { gateway, service, database, openAnother } = await open();
   const other = await openAnother({}, createFakeFeed().feed);
   await arrive(gateway, alice);
   await arrive(other, alice);

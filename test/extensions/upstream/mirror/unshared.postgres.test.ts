@@ -10,7 +10,7 @@ const [alice, bob] = ['token-of-alice', 'token-of-bob'];
 const open = openForEachTest();
 
 it('what its owner then writes is not shown to that account, nor in its open streams, unless the service shows it', async () => {
-  const { gateway, service } = await open({ settings: { UPSTREAM_INTERVAL: '600' } });
+  const { gateway, service } = await open();
   const { imports } = service.account(1);
   const [id = 0] = imports;
   Object.assign(service.world.templates.get(id) ?? {}, { name: 'Shared', isPublic: true });

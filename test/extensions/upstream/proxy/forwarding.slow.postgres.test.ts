@@ -2,21 +2,12 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import { rest, type TestGateway } from '../../../support/gateway.ts';
-import {
-  arrive,
-  ask,
-  type FrontedOptions,
-  type FrontedService,
-  openForEachTest,
-  patch,
-} from '../support/frontedService.ts';
+import { arrive, ask, type FrontedService, openForEachTest, patch } from '../support/frontedService.ts';
 import type { Fault } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
 
-const openService = openForEachTest();
-const open = (options: FrontedOptions = {}) =>
-  openService({ ...options, settings: { UPSTREAM_INTERVAL: '600', ...options.settings } });
+const open = openForEachTest();
 
 it('a 401 for one path alone does not end the token', async () => {
   const { gateway, service } = await open();

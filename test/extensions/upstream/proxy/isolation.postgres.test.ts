@@ -16,10 +16,7 @@ const openService = openForEachTest();
 
 /** Opens a gateway whose upstream gives each response to `/echo`, however it is written, a number and the account. */
 async function open(options: FrontedOptions = {}) {
-  const fronted = await openService({
-    ...options,
-    settings: { UPSTREAM_INTERVAL: '600', ...options.settings },
-  });
+  const fronted = await openService(options);
   const { service } = fronted;
   let number = 0;
   for (const account of [1, 2]) {

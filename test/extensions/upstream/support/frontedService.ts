@@ -74,7 +74,14 @@ async function openFrontedService(
     const gateway = await openTestGateway(
       { ...database, ...(feed && { openChangeFeed: async () => feed }), close: async () => {} },
       {
-        settings: { UPSTREAM_URL: service.base, UPSTREAM_RATE: '0', ...options.settings, ...settings },
+        settings: {
+          UPSTREAM_URL: service.base,
+          UPSTREAM_RATE: '0',
+          // No test waits for a refresh by itself, unless it says so.
+          UPSTREAM_INTERVAL: '600',
+          ...options.settings,
+          ...settings,
+        },
         logLevel: 'debug',
         extensions: mirrorOver(database, {
           timing,
