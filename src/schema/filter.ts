@@ -170,8 +170,6 @@ export const limits = {
   conditions: 50,
   /** Tables that a filter joins. PostgreSQL compares the orders of all joins to plan a statement: 48 of them took it 1 to 3 s. */
   joins: 12,
-  /** Levels of nested `and`, `or`, `not` and links, of which the whole filter is the first. */
-  depth: 5,
   /** Items of one `in` list. */
   items: 100,
   /** Characters of a `contains` or `startsWith` pattern. PostgreSQL evaluates the pattern again for each row. */
@@ -187,7 +185,6 @@ const countedAs = 'each comparison, each link, each `not`, and each item of `and
 interface ConditionPlace {
   readonly type: FilterableType;
   readonly path: string;
-  readonly depth: number;
   readonly reading: Reading;
 }
 
@@ -220,7 +217,8 @@ export function readFilter(
   viewer: ViewerRef,
 ): object | undefined {
   if (where == null) return undefined;
-  const condition = readAlone(where, { type, path: 'where', depth: 1, reading: { viewer, conditions: 0 } });
+  // The filter as a whole is no condition.
+  const condition = readAlone(where, { type, path: 'where', reading: { viewer, conditions: -1 } });
   const joins = condition ? countJoins(modelOf(type), condition) : 0;
   if (joins > limits.joins)
     throw argumentError(
@@ -236,12 +234,11 @@ function readRecord(
   place: ConditionPlace,
   conditions: Conditions = { own: [], linked: new Map() },
 ): Conditions {
-  const { type, depth, reading } = place;
-  if (depth > limits.depth) throw tooMuch(`${limits.depth} levels of conditions`);
-  if (depth > 1) count(1, reading);
+  const { type, reading } = place;
+  count(reading);
   for (const [name, wanted] of Object.entries(where)) {
     if (wanted === undefined) continue;
-    const within = { ...place, path: `${place.path}.${name}`, depth: depth + 1 };
+    const within = { ...place, path: `${place.path}.${name}` };
     const field = filterFields(type).find((each) => each.name === name);
     // The schema has validated that the value is an object, or a list of them for `and` and `or`.
     const given = (wanted ?? rejectNull(within.path, field)) as FilterInput;
@@ -286,7 +283,7 @@ function readField(
   }
   for (const [operator, given] of Object.entries(wanted)) {
     if (given === undefined) continue;
-    count(1, reading);
+    count(reading);
     const value = given ?? rejectNull(`${path}.${operator}`, operator === 'isNull' ? undefined : field);
     checkValue(path, operator, value);
     if ('condition' in target) {
@@ -296,8 +293,8 @@ function readField(
   }
 }
 
-function count(conditions: number, reading: Reading): void {
-  reading.conditions += conditions;
+function count(reading: Reading): void {
+  reading.conditions++;
   if (reading.conditions > limits.conditions) throw tooMuch(`${limits.conditions} conditions: ${countedAs}`);
 }
 
@@ -396,8 +393,8 @@ export function addFilters(): void {
     filterRef(type).implement({
       description:
         `Conditions on records of the type ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
-        `comparison but \`isNull\`. At most ${limits.conditions} conditions: ${countedAs}. At most ${limits.depth} levels deep, of which the whole ` +
-        `filter is the first. At most ${limits.joins} joins: one for each link, and one more for a link to a template.`,
+        `comparison but \`isNull\`. At most ${limits.conditions} conditions: ${countedAs}. ` +
+        `At most ${limits.joins} joins: one for each link, and one more for a link to a template.`,
       fields: (t) => ({
         ...Object.fromEntries(
           filterFields(type).map((field) => [
