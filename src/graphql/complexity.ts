@@ -25,7 +25,7 @@ import {
 } from 'graphql';
 import { pageSize } from '../schema/loading/pagination.ts';
 import { fragmentsOf, hasVariable, type Values } from '../schema/operation.ts';
-import { groupLimit, statisticsWeight } from '../schema/statistics.ts';
+import { groupLimit } from '../schema/statistics.ts';
 
 /** How many items count for a list that has no size argument, such as the segments of a session. */
 const unsizedList = 5;
@@ -69,29 +69,20 @@ export function complexityOf(
       if (value && hasVariable(value)) isFixed = false;
       return value && valueFromASTUntyped(value, coerced);
     };
-    const size = (argument: string) => numberIn(written(argument));
-    const length = (argument: string) => lengthOf(written(argument));
     const takes = (argument: string) => type.args.some(({ name }) => name === argument);
-    const items = takes('ids')
-      ? within(length('ids'))
-      : // A federation gateway names records in `representations`. The field itself rejects too many.
-        takes('representations')
-        ? length('representations')
-        : listSize;
+    const size = (argument: string) => numberIn(written(argument));
+    // A list argument of a list names its items, such as `ids`. The field itself rejects too many.
+    const names = type.args.find((each) => isListType(getNullableType(each.type)));
+    const items = names ? lengthOf(written(names.name)) : listSize;
+    const times = isListType(getNullableType(type.type)) ? items : 1;
     const cost =
       ownWeight(type) + filterWeight * (objectsIn(written('where')) + objectsIn(written('orderBy')));
-    const times = isListType(getNullableType(type.type)) ? items : 1;
-    if (takes('maxGroups')) {
-      const groups = within(size('maxGroups') ?? groupLimit.default, groupLimit.highest);
-      return { times, listSize: groups, cost: cost + statisticsWeight };
-    }
-    return {
-      times,
-      // The arguments of a connection give its size. `last` comes first, since `first` may have its default value
-      // beside it.
-      listSize: takes('first') ? within(size('last') ?? size('first') ?? pageSize.default) : unsizedList,
-      cost,
-    };
+    if (takes('maxGroups'))
+      return { times, cost, listSize: within(size('maxGroups') ?? groupLimit.default, groupLimit.highest) };
+    // The arguments of a connection give its size. `last` comes first, since `first` may have its default value beside it.
+    if (takes('first'))
+      return { times, cost, listSize: within(size('last') ?? size('first') ?? pageSize.default) };
+    return { times, cost, listSize: unsizedList };
   };
   const complexity = countFields(schema, document, operation, weigh);
   if (isFixed) fixed.set(operation, complexity);

@@ -210,25 +210,21 @@ const noConditionOnRoot: ValidationRule = (context) => {
   return { Field: check, InlineFragment: check, FragmentSpread: check };
 };
 
-/** The field by which a federation gateway reads the schema of a subgraph. */
-const subgraphField = '_service';
-
 /**
- * Whether a document asks for nothing but the schema. An operation with a fragment at its root counts as asking for
- * more.
+ * Whether a document asks for nothing but the schema. An operation with a fragment at its root counts as asking for more. Fields of an
+ * extension that describe the schema say so.
  */
 function isIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
-  const isOfSubgraph = schema.getQueryType()?.getFields()[subgraphField] !== undefined;
+  const fields = schema.getQueryType()?.getFields() ?? {};
+  const isOfSchema = (selection: SelectionNode) =>
+    selection.kind === Kind.FIELD &&
+    (selection.name.value.startsWith('__') ||
+      fields[selection.name.value]?.extensions.describesSchema === true);
   return document.definitions.every(
     (definition) =>
       definition.kind === Kind.FRAGMENT_DEFINITION ||
       (definition.kind === Kind.OPERATION_DEFINITION &&
         definition.operation === OperationTypeNode.QUERY &&
-        definition.selectionSet.selections.every(
-          (selection) =>
-            selection.kind === Kind.FIELD &&
-            (selection.name.value.startsWith('__') ||
-              (isOfSubgraph && selection.name.value === subgraphField)),
-        )),
+        definition.selectionSet.selections.every(isOfSchema)),
   );
 }

@@ -1,22 +1,12 @@
 /** The limits that a document has to keep before it is validated. They are counted in the document alone, and each selection once. */
 
-import {
-  type DocumentNode,
-  type GraphQLError,
-  Kind,
-  type SelectionNode,
-  type SelectionSetNode,
-  visit,
-} from 'graphql';
+import { type DocumentNode, type GraphQLError, Kind, type SelectionSetNode, visit } from 'graphql';
 import type { Config } from '../config/config.ts';
 import { fragmentsOf } from '../schema/operation.ts';
 import { requestError } from './overHttp.ts';
 
 /** In characters. Tools that put a prefix before the aliases of a client make shorter ones. */
 const longestAlias = 100;
-
-/** How often a selection may have the same response name: validation compares all fields of a name in pairs. */
-const mostRepeated = 50;
 
 /**
  * How many lines an operation may have for each of its `MAX_TOKENS`. To say where an error is, graphql-js counts the
@@ -46,11 +36,7 @@ export function overLimits(
   let aliases = 0;
   let longest = 0;
   let directives = 0;
-  let repeated = 0;
   visit(document, {
-    SelectionSet: ({ selections }) => {
-      repeated = Math.max(repeated, countMostFrequent(selections));
-    },
     Field({ alias }) {
       if (!alias) return;
       aliases++;
@@ -73,22 +59,8 @@ export function overLimits(
       `The operation has an alias of ${longest} characters; at most ${longestAlias} are allowed`,
     directives > mostDirectives &&
       `The operation has ${directives} directives; at most ${mostDirectives} are allowed`,
-    repeated > mostRepeated &&
-      `The operation has a field ${repeated} times in one selection; at most ${mostRepeated} are allowed`,
   ];
   return found.filter((message) => message !== false).map(requestError);
-}
-
-/** How often the selection has its most frequent response name; 0 if it is too small to exceed the limit. */
-function countMostFrequent(selections: readonly SelectionNode[]): number {
-  if (selections.length <= mostRepeated) return 0;
-  const counts = new Map<string, number>();
-  for (const selection of selections) {
-    if (selection.kind !== Kind.FIELD) continue;
-    const name = (selection.alias ?? selection.name).value;
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-  }
-  return Math.max(0, ...counts.values());
 }
 
 /** How many levels of fields the deepest operation has, those within fragments included. */

@@ -64,7 +64,7 @@ export function createRestHandler(options: RestOptions): RestHandler {
     if (!route)
       return restErrorResponse(405, messages.methodNotAllowed, { Allow: allowHeader(match.routes) });
     exchange.operation = route.label;
-    const parameters = readParameters(target.slice(exchange.path.length));
+    const parameters = new URLSearchParams(target.slice(exchange.path.length));
     return taskOf({ options, exchange, viewer, route, id: match.id, parameters });
   };
 }
@@ -200,16 +200,6 @@ interface Input {
 /** The header that names the accepted media type. The message of the error, which is documented, does not. */
 const acceptsJsonOnly = { Accept: 'application/json' };
 
-const firstPage: Pagination = { limit: String(pageSize.default), offset: '0' };
-
-/** The parameters of every URL without a query string. */
-const noParameters = new URLSearchParams();
-
-/** @param query the query string with its question mark, or an empty text. */
-function readParameters(query: string): URLSearchParams {
-  return query === '' ? noParameters : new URLSearchParams(query);
-}
-
 /**
  * Reads the id in the path and the page in the query string (docs/rest.md#ids, docs/rest.md#paging).
  * @returns an error response if one of them is invalid.
@@ -251,7 +241,6 @@ function findTargetError(parameters: URLSearchParams, viewer: Viewer): HttpRespo
 
 /** The page that a query string asks for, or an error message if it is invalid. */
 function readPagination(parameters: URLSearchParams): Pagination | string {
-  if (parameters === noParameters) return firstPage;
   const [limit = String(pageSize.default), ...otherLimits] = parameters.getAll('limit');
   const [offset = '0', ...otherOffsets] = parameters.getAll('offset');
   const size = readInteger(limit);

@@ -12,7 +12,6 @@ import {
   defaultOrder,
   fingerprintOf,
   type Order,
-  type OrderKey,
   orderKey,
   type PageArguments,
 } from './loading/pagination.ts';
@@ -84,27 +83,8 @@ function columnType(type: FilterableType, { target }: FilterField): string {
   return fieldOf(modelOf(type), target.columns[0]).type;
 }
 
-/** The column that a list can be ordered by, undefined for a field that is not one column. */
-function orderColumn({ target }: FilterField): string | undefined {
-  return 'columns' in target && target.columns.length === 1 ? target.columns[0] : undefined;
-}
-
-/**
- * Whether lists of the type can be ordered by a field. They cannot be ordered by id: no index has the ids of one user in
- * order, so PostgreSQL would scan the rows of all users. Devices of several kinds cannot be ordered by text, since the
- * gateway merges them and does not know the collation of the database.
- */
-function isOrderable(type: FilterableType, field: FilterField): boolean {
-  const column = orderColumn(field);
-  if (column === undefined || fieldOf(modelOf(type), column).isKey) return false;
-  return type !== 'Device' || columnType(type, field) !== 'String';
-}
-
-/** The name of a field in the enumeration of fields to order by: `createdAt` is CREATED_AT. */
-const orderName = ({ name }: FilterField): string => name.replace(/([a-z\d])([A-Z])/g, '$1_$2').toUpperCase();
-
 interface OrderInput {
-  /** The name that `orderName` gives the field. */
+  /** Its column. */
   readonly field: string;
   readonly direction: 'ASC' | 'DESC';
 }
@@ -137,26 +117,16 @@ export function readListArguments(
  * field, so that an index on one field and the id has the rows in this order.
  * @throws a client error about the argument `orderBy`.
  */
-function readOrder(
-  type: FilterableType,
-  orderBy: OrderInput | readonly OrderInput[] | null | undefined,
-): Order | undefined {
-  const keys = [orderBy ?? []].flat();
-  const last = keys.at(-1);
+function readOrder(type: FilterableType, orderBy: ListArguments['orderBy']): Order | undefined {
+  const given = orderBy ?? [];
+  const last = given.at(-1);
   if (!last) return undefined;
-  if (keys.length > limits.keys)
+  if (given.length > limits.keys)
     throw argumentError('orderBy', `orderBy must have at most ${limits.keys} fields`);
-  if (new Set(keys.map(({ field }) => field)).size < keys.length)
+  if (new Set(given.map(({ field }) => field)).size < given.length)
     throw argumentError('orderBy', 'orderBy must name each field once');
-  return { keys: keys.map((each) => keyOf(type, each)), isDescending: last.direction === 'DESC' };
-}
-
-function keyOf(type: FilterableType, { field: name, direction }: OrderInput): OrderKey {
-  const field = filterFields(type).find((each) => isOrderable(type, each) && orderName(each) === name);
-  const column = field && orderColumn(field);
-  // The input type has only the fields of this list.
-  if (column === undefined) throw new Error(`${type} cannot be ordered by ${name}`);
-  return orderKey(modelOf(type), column, direction === 'DESC');
+  const keys = given.map(({ field, direction }) => orderKey(modelOf(type), field, direction === 'DESC'));
+  return { keys, isDescending: last.direction === 'DESC' };
 }
 
 /** A filter as a client writes it. */
@@ -170,8 +140,6 @@ export const limits = {
   conditions: 50,
   /** Tables that a filter joins. PostgreSQL compares the orders of all joins to plan a statement: 48 of them took it 1 to 3 s. */
   joins: 12,
-  /** Levels of nested `and`, `or`, `not` and links, of which the whole filter is the first. */
-  depth: 5,
   /** Items of one `in` list. */
   items: 100,
   /** Characters of a `contains` or `startsWith` pattern. PostgreSQL evaluates the pattern again for each row. */
@@ -187,7 +155,6 @@ const countedAs = 'each comparison, each link, each `not`, and each item of `and
 interface ConditionPlace {
   readonly type: FilterableType;
   readonly path: string;
-  readonly depth: number;
   readonly reading: Reading;
 }
 
@@ -220,7 +187,8 @@ export function readFilter(
   viewer: ViewerRef,
 ): object | undefined {
   if (where == null) return undefined;
-  const condition = readAlone(where, { type, path: 'where', depth: 1, reading: { viewer, conditions: 0 } });
+  // The filter as a whole is no condition.
+  const condition = readAlone(where, { type, path: 'where', reading: { viewer, conditions: -1 } });
   const joins = condition ? countJoins(modelOf(type), condition) : 0;
   if (joins > limits.joins)
     throw argumentError(
@@ -236,12 +204,11 @@ function readRecord(
   place: ConditionPlace,
   conditions: Conditions = { own: [], linked: new Map() },
 ): Conditions {
-  const { type, depth, reading } = place;
-  if (depth > limits.depth) throw tooMuch(`${limits.depth} levels of conditions`);
-  if (depth > 1) count(1, reading);
+  const { type, reading } = place;
+  count(reading);
   for (const [name, wanted] of Object.entries(where)) {
     if (wanted === undefined) continue;
-    const within = { ...place, path: `${place.path}.${name}`, depth: depth + 1 };
+    const within = { ...place, path: `${place.path}.${name}` };
     const field = filterFields(type).find((each) => each.name === name);
     // The schema has validated that the value is an object, or a list of them for `and` and `or`.
     const given = (wanted ?? rejectNull(within.path, field)) as FilterInput;
@@ -286,7 +253,7 @@ function readField(
   }
   for (const [operator, given] of Object.entries(wanted)) {
     if (given === undefined) continue;
-    count(1, reading);
+    count(reading);
     const value = given ?? rejectNull(`${path}.${operator}`, operator === 'isNull' ? undefined : field);
     checkValue(path, operator, value);
     if ('condition' in target) {
@@ -296,8 +263,8 @@ function readField(
   }
 }
 
-function count(conditions: number, reading: Reading): void {
-  reading.conditions += conditions;
+function count(reading: Reading): void {
+  reading.conditions++;
   if (reading.conditions > limits.conditions) throw tooMuch(`${limits.conditions} conditions: ${countedAs}`);
 }
 
@@ -396,8 +363,8 @@ export function addFilters(): void {
     filterRef(type).implement({
       description:
         `Conditions on records of the type ${type}. All that are given have to be met, and \`{}\` is met by every record. A record without a value meets no ` +
-        `comparison but \`isNull\`. At most ${limits.conditions} conditions: ${countedAs}. At most ${limits.depth} levels deep, of which the whole ` +
-        `filter is the first. At most ${limits.joins} joins: one for each link, and one more for a link to a template.`,
+        `comparison but \`isNull\`. At most ${limits.conditions} conditions: ${countedAs}. ` +
+        `At most ${limits.joins} joins: one for each link, and one more for a link to a template.`,
       fields: (t) => ({
         ...Object.fromEntries(
           filterFields(type).map((field) => [
@@ -432,13 +399,23 @@ export function addFilters(): void {
 const describe = ({ target, description }: FilterField): string =>
   'link' in target ? `${description} The record must have one that meets this filter.` : description;
 
+/**
+ * The fields that lists of a type can be ordered by: those of one column, such as CREATED_AT. Lists cannot be ordered by id: no index has
+ * the ids of one user in order, so PostgreSQL would scan the rows of all users. Devices of several kinds cannot be ordered by text, since
+ * the gateway merges them and does not know the collation of the database.
+ */
 function orderFields(type: FilterableType) {
-  const fields = filterFields(type).filter((field) => isOrderable(type, field));
+  const values = filterFields(type).flatMap(({ name, target }) => {
+    const [column, ...others] = 'columns' in target ? target.columns : [];
+    if (column === undefined || others.length > 0) return [];
+    const { isKey, type: scalar } = fieldOf(modelOf(type), column);
+    if (isKey || (type === 'Device' && scalar === 'String')) return [];
+    const constant = name.replace(/([a-z\d])([A-Z])/g, '$1_$2').toUpperCase();
+    return [[constant, { value: column, description: `By \`${name}\`.` }] as const];
+  });
   return builder.enumType(`${type}OrderField`, {
     description: `What lists of ${type} can be ordered by.`,
-    values: Object.fromEntries(
-      fields.map((field) => [orderName(field), { description: `By \`${field.name}\`.` }]),
-    ),
+    values: Object.fromEntries(values),
   });
 }
 
@@ -454,41 +431,47 @@ function comparisonsOf(type: FilterableType, field: FilterField) {
 
 const comparisons = new Map<string, ReturnType<typeof createComparisons>>();
 
+const patterns = `this text, ignoring case. There are no wildcards. At most ${limits.pattern} characters.`;
+
+/** The comparisons, by their operators. */
+const descriptions = {
+  eq: 'Equal to this.',
+  ne: 'A value other than this.',
+  in: `Equal to one of these, at most ${limits.items}. No record meets an empty list.`,
+  lt: 'Below this.',
+  lte: 'Below this, or equal to it.',
+  gt: 'Above this.',
+  gte: 'Above this, or equal to it.',
+  contains: `Contains ${patterns}`,
+  startsWith: `Begins with ${patterns}`,
+};
+const neOfNullable = `${descriptions.ne} A record without a value does not meet it: \`not\` around \`eq\` selects those as well.`;
+
+/** The operators of each scalar. */
+const operators: Readonly<Record<string, readonly (keyof typeof descriptions)[]>> = {
+  Boolean: ['eq'],
+  String: ['eq', 'ne', 'in', 'contains', 'startsWith'],
+  Int: ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte'],
+  Float: ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte'],
+  DateTime: ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte'],
+};
+
 /** @param name the name of a scalar. */
 function createComparisons(key: string, name: string, { isNullable }: FilterField) {
-  const isOrdered = ['Int', 'Float', 'DateTime'].includes(name);
   // Pothos knows scalars by their names.
   const of = name as 'String';
   return builder.inputType(key, {
     description: `Comparisons of ${name} values. All that are given have to be met.`,
     fields: (t) => ({
-      eq: t.field({ type: of, description: 'Equal to this.' }),
-      ...(name !== 'Boolean' && {
-        ne: t.field({
-          type: of,
-          description: isNullable
-            ? 'A value other than this. A record without a value does not meet it: `not` around `eq` selects those as well.'
-            : 'A value other than this.',
-        }),
-        in: t.field({
-          type: [of],
-          description: `Equal to one of these, at most ${limits.items}. No record meets an empty list.`,
-        }),
-      }),
-      ...(isOrdered && {
-        lt: t.field({ type: of, description: 'Below this.' }),
-        lte: t.field({ type: of, description: 'Below this, or equal to it.' }),
-        gt: t.field({ type: of, description: 'Above this.' }),
-        gte: t.field({ type: of, description: 'Above this, or equal to it.' }),
-      }),
-      ...(name === 'String' && {
-        contains: t.string({
-          description: `Contains this text, ignoring case. There are no wildcards. At most ${limits.pattern} characters.`,
-        }),
-        startsWith: t.string({
-          description: `Begins with this text, ignoring case. There are no wildcards. At most ${limits.pattern} characters.`,
-        }),
-      }),
+      ...Object.fromEntries(
+        (operators[name] ?? []).map((operator) => [
+          operator,
+          t.field({
+            type: operator === 'in' ? [of] : of,
+            description: isNullable && operator === 'ne' ? neOfNullable : descriptions[operator],
+          }),
+        ]),
+      ),
       ...(isNullable && {
         isNull: t.boolean({ description: 'Whether there is no value.' }),
       }),

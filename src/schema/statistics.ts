@@ -20,11 +20,8 @@ import { showing } from './requirements.ts';
 /** The limit of groups. The default suffices for a year by day. */
 export const groupLimit = { default: 366, highest: 1_000 } as const;
 
-/**
- * The weight of statistics in the complexity of an operation, in addition to their groups: all sessions of the viewer are
- * read, with all their segments.
- */
-export const statisticsWeight = 1_000;
+/** In the complexity of an operation, in addition to the groups: all sessions of the viewer are read, with all their segments. */
+const weight = 1_000;
 
 /** A number or time of a group. A mean ignores nulls. */
 interface Figure extends Omit<Measure, 'does'> {
@@ -394,7 +391,7 @@ function addQuery(options: Subject, type: StatisticsRef): void {
       type,
       nullable: true,
       description: descriptions.query,
-      extensions: { ...nullOnlyWithError },
+      extensions: { ...nullOnlyWithError, weight },
       args: {
         where: t.arg({ type: filterRef(model), description: 'Only sessions that meet these conditions.' }),
         by: t.arg({

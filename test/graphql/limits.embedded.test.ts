@@ -126,8 +126,8 @@ const hostile: [
     'Cannot spread fragment "A" within itself via "B".',
   ],
   [
-    'the same field repeated in fragments',
-    `{ ${many(19, () => `...{${many(48, () => '__typename')}}`)} }`,
+    'the same field repeated',
+    `{ ${many(996, () => '__typename')} }`,
     'The operation repeats its fields too often; each is needed only once',
   ],
   [
@@ -154,7 +154,6 @@ describe('a hostile document', () => {
     ['levels', deep(20)],
     ['aliases', `{ ${many(30, (index) => `a${index}: __typename`)} }`],
     ['directives', `{ ${many(30, () => '__typename @include(if: true)')} }`],
-    ['repeated fields', `{ ${many(50, () => '__typename')} }`],
     ['lines', `${'\n'.repeat(1_999)}{ viewer { id } }`],
     ['characters of arguments', `{ node(id: "${'x'.repeat(19_998)}") { id } }`],
   ])('is run with as many %s as are allowed', (_, document) => {
@@ -206,7 +205,7 @@ describe('the complexity of a list', () => {
     ['nodes(ids: "x")', 2],
     ['nodes(ids: [])', 2],
     ['nodes(ids: $ids)', 4],
-    ['nodes(ids: $tooMany)', 101],
+    ['nodes(ids: $tooMany)', 1_001],
     ['dttSessions(first: -7)', 3],
     ['dttSessions(first: 1000)', 102],
     ['dttSessions(first: 7, last: -7)', 3],
@@ -300,12 +299,6 @@ describe('a limit', () => {
       '{ viewer { ...F activeDttTemplate { owner { ...F } } } } fragment F on User { id }',
     ],
     [{ MAX_TOKENS: '5' }, 'contains more that 5 tokens', '{ viewer { id } }'],
-    [{}, 'a field 51 times in one selection; at most 50', `{ viewer { ${'id '.repeat(51)} } }`],
-    [
-      {},
-      'a field 60 times in one selection; at most 50',
-      `{ viewer { id } } fragment F on User { ${'a: rank '.repeat(30)}${'a '.repeat(30)} }`,
-    ],
     // The parser would run out of stack.
     [{ MAX_TOKENS: '100000' }, 'nested too deeply to be read', '{viewer'.repeat(40_000)],
     // So would the validation, sometimes already with as many as the default MAX_TOKENS allows.

@@ -138,6 +138,7 @@ export function createSubgraph(mayBeRead: boolean): GraphQLSchema {
   const service = {
     type: new GraphQLNonNull(serviceType),
     description: 'What this subgraph offers.',
+    extensions: { describesSchema: true },
     resolve: () => ({ sdl }),
   };
   return new GraphQLSchema({
