@@ -290,6 +290,11 @@ describe('the segments of a record', () => {
     });
   });
 
+  it('of a session may be of an unknown type', () => {
+    const TrainerSegment = [{ id: 1, type: 'levitation' }];
+    expect(read('dttSessions', { TrainerSegment })).toMatchObject({ children: [{ type: 'levitation' }] });
+  });
+
   it('of a session in a list have the fields that the list has, and no others', () => {
     const data = read('dttSessions', { TrainerSegment: [trainerSegment] }, kinds.dttSessions.summary);
     const { id, type, passed, percentGrade, points } = trainerSegment;

@@ -212,6 +212,16 @@ describe('an account of the mirror', () => {
     expect(account.freshness.isOutdated).toBe(false);
   });
 
+  it('is read at once when a run of another process is over that has not refreshed it', async () => {
+    await account.refresh();
+    await write('locks');
+    readStored.mockResolvedValueOnce(stored(account.freshness.refreshedAt, true));
+    const from = performance.now();
+    expect(await account.refresh()).toBe(true);
+    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(parts()).toEqual(['all', ['locks']]);
+  });
+
   it.each([false, true])(
     'is not read if the run of another process has refreshed it, also if that began meanwhile: %s',
     async (isMeanwhile) => {
@@ -344,9 +354,17 @@ describe('a request that wants what is new', () => {
     const incoming = Object.assign(new IncomingMessage(new Socket()), { headers, url: '/' });
     const exchange = openExchange(incoming, new ServerResponse(incoming), nobodyListens);
     const response = waitUntilFresh(exchange, account, waits);
-    await vi.advanceTimersByTimeAsync(50);
+    await vi.advanceTimersByTimeAsync(100);
     return { status: (await response)?.status, age: exchange.headers.Age };
   }
+
+  it('is rejected with 503 if the account is forgotten while the request waits for a refresh', async () => {
+    await account.touch();
+    await vi.advanceTimersByTimeAsync(1_000);
+    readStored.mockImplementation(async () => stored());
+    lists.mockResolvedValue(undefined);
+    expect(await request()).toEqual({ status: 503, age: undefined });
+  });
 
   it('does not wait for a refresh that the budget does not allow, nor for one that takes too long', async () => {
     await account.touch();
