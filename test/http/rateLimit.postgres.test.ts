@@ -106,19 +106,6 @@ describe('a rate limit', () => {
     return through;
   }
 
-  it('shares its count a twentieth of the limit at a time, under its own name, without rejected requests', async () => {
-    const { shared, shares } = openStore();
-    const limit = createRateLimit('x', 30, shared);
-    await spendAll(limit, 1);
-    expect(shares()).toEqual([]);
-    await spendAll(limit, 2);
-    expect(shares()).toEqual([['x:alice', 2]]);
-    await spendAll(limit, 1);
-    expect(shares()).toHaveLength(2);
-    expect(await spendAll(limit, 1_000)).toBe(26);
-    expect(shares()).toEqual(Array(15).fill(['x:alice', 2]));
-  });
-
   it('counts a request with as many points as it is given, in its own count and the shared one', async () => {
     const { shared, shares } = openStore();
     const limit = createRateLimit('x', 40, shared);
