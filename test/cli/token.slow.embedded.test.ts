@@ -137,6 +137,7 @@ const invalid: readonly (readonly [number, readonly string[], string])[] = [
   [1, createFor('nobody', '--name', 'a\nb'), '^The name of a token takes [^]* alone$'],
   [2, createFor('demo'), "^error: required option '--name <text>' not specified"],
   [1, ['token', 'revoke', '2147483647'], '^There is no active token with the id 2147483647$'],
+  [1, ['token', 'list', '--user', 'nobody'], '^There is no user named "nobody"$'],
   [2, named('x', '--scope', 'write'), 'Allowed choices are read, activate, manage\\.$'],
   [2, named('x', '--expires', 'tomorrow'), "^error: option '--\\w+ <\\w+>'"],
   [2, named('x', '--expires', '2027-13-01'), "^error: option '--\\w+ <\\w+>'"],
