@@ -1,7 +1,7 @@
 /** A database with a direct connection beside the one that may lead to a pooler. `pooler.postgres.test.ts` has a pooler. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { openTestDatabase } from '../support/gateway.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
@@ -11,11 +11,6 @@ const url = database.pool.options.connectionString ?? '';
 afterAll(async () => {
   await database.close();
   await other.close();
-});
-
-const undo: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const each of undo.splice(0).reverse()) await each();
 });
 
 const open = (DATABASE_URL: string, DATABASE_DIRECT_URL: string) =>
@@ -29,7 +24,7 @@ describe('a direct connection beside a pooler in transaction mode', () => {
     const role = `reader_${process.pid}`;
     await database.pool.query(`CREATE ROLE ${role} LOGIN PASSWORD 'postgres'`);
     await database.pool.query(`GRANT CONNECT ON DATABASE ${name} TO ${role}`);
-    undo.push(() => database.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`));
+    onTestFinished(async () => void (await database.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`)));
     await database.pool.query(
       `DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO ${role};
        ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO ${role}`,
@@ -40,7 +35,7 @@ describe('a direct connection beside a pooler in transaction mode', () => {
       /may not create tables in the schema/,
     );
     const opened = await open(limited.href, url);
-    undo.push(opened.close);
+    onTestFinished(opened.close);
     const { rows } = await opened.pool.query<{ role: string }>('SELECT current_user AS role');
     expect(rows).toEqual([{ role }]);
   });
@@ -70,10 +65,11 @@ describe('a direct connection beside a pooler in transaction mode', () => {
 
 it('a change feed stops listening once its two connections lead to different databases', async () => {
   const line = await openTcpProxy(database);
-  undo.push(line.close);
+  onTestFinished(line.close);
   const opened = await open(line.url, url);
   const feed = await opened.openChangeFeed();
-  undo.push(opened.close, feed.close);
+  onTestFinished(opened.close);
+  onTestFinished(feed.close);
   expect(feed.listening).toBe(true);
   // As when a pooler gets a new server, and the previous one still runs.
   line.redirect(other);

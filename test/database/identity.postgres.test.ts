@@ -1,7 +1,7 @@
 /** An address that leads to another server than before, while earlier connections go on. Another database of the server stands for it. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, afterEach, expect, it } from 'vitest';
+import { afterAll, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { openTestDatabase } from '../support/gateway.ts';
 import { pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
@@ -13,18 +13,13 @@ afterAll(async () => {
   await other.close();
 });
 
-const undo: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const each of undo.splice(0).reverse()) await each();
-});
-
 const bounds = { connections: 5, statement: 5_000 };
 
 async function open(urls: { DATABASE_URL: string; DATABASE_DIRECT_URL?: string }) {
   const opened = await openDatabase({ ...urls, DATA_DIR: tmpdir() }, bounds);
-  undo.push(opened.close);
+  onTestFinished(opened.close);
   const feed = await opened.openChangeFeed();
-  undo.push(feed.close);
+  onTestFinished(feed.close);
   expect(feed.listening).toBe(true);
   return {
     opened,
@@ -35,7 +30,7 @@ async function open(urls: { DATABASE_URL: string; DATABASE_DIRECT_URL?: string }
 
 it('what is read there is not cached, and the connections to the server before are ended', async () => {
   const line = await openTcpProxy(database);
-  undo.push(line.close);
+  onTestFinished(line.close);
   const { opened, feed, read } = await open({ DATABASE_URL: line.url });
   await read();
   const held = opened.sql.run('SELECT pg_sleep(30)', []);
@@ -52,9 +47,9 @@ it('what is read there is not cached, and the connections to the server before a
 it('what is read there through a pooler is not cached', async ({ skip }) => {
   skip(pgbouncerVersion === undefined, 'PgBouncer is not installed');
   const line = await openTcpProxy(database);
-  undo.push(line.close);
+  onTestFinished(line.close);
   const pooler = await startPgBouncer(line.url, 'transaction', ['default_pool_size = 20']);
-  undo.push(pooler.close);
+  onTestFinished(pooler.close);
   const { opened, feed, read } = await open({
     DATABASE_URL: pooler.url,
     DATABASE_DIRECT_URL: database.pool.options.connectionString ?? '',
