@@ -17,15 +17,8 @@ import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
 import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
 import { release } from '../version.ts';
-import {
-  feedOptions,
-  findAccountsElsewhere,
-  loadPlugins,
-  loadSchema,
-  openExtensions,
-  owners,
-} from './hooks.ts';
-import { cacheMaxAge } from './options.ts';
+import { feedOptions, openExtensions } from './hooks.ts';
+import { cacheMaxAge } from './pipeline.ts';
 import { createGatewayServer } from './server.ts';
 
 export type Gateway = Awaited<ReturnType<typeof openGateway>>;
@@ -94,28 +87,10 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
     maxAge: cacheMaxAge,
   });
   const turns = createTurns(pool.options.max, config.MAX_WAITING);
-  const accounts = findAccountsElsewhere(config);
-  const schema = await loadSchema(config);
-  const hooks = await openExtensions(
-    config,
-    { database, feed, responseCache, turns, logger, schema, owners, accounts },
-    ({ close }) => close && add({ close }),
-  );
+  const serving = { database, feed, responseCache, turns, logger };
+  const hooks = await openExtensions(config, serving, ({ close }) => close && add({ close }));
   const closing = new AbortController();
-  const server = createGatewayServer({
-    config,
-    database,
-    feed,
-    responseCache,
-    logger,
-    turns,
-    hooks,
-    schema,
-    plugins: await loadPlugins(config),
-    stopping,
-    closing: closing.signal,
-    accounts,
-  });
+  const server = createGatewayServer({ ...serving, config, hooks, stopping, closing: closing.signal });
   const url = await listen(server, config, 'PORT', config.PORT);
   hooks.serving(url);
   add({ close: () => closeServer(server, closing) });

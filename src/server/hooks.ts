@@ -1,6 +1,5 @@
 /** Opens the extensions, and joins what they do: the server and the pipeline see one function for each moment. */
 
-import type { GraphQLSchema } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
@@ -9,18 +8,6 @@ import { type Extension, type GatewayParts, type Hooks, ownersOf, schemaOf } fro
 import { extensions } from '../extensions/extensions.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { AccountsElsewhere } from '../pages/accounts.ts';
-
-export type JoinedHooks = ReturnType<typeof joinHooks>;
-
-/** The schema of `/graphql`; undefined for the core's own. */
-export const loadSchema = (config: Config): Promise<GraphQLSchema | undefined> =>
-  schemaOf(extensions, config);
-
-/** Plugins of others for Yoga. */
-export async function loadPlugins(config: Config): Promise<readonly Plugin[]> {
-  const lists = extensions.map(async (extension) => extension.plugins?.(config) ?? []);
-  return (await Promise.all(lists)).flat();
-}
 
 /** Undefined where accounts live here alone. */
 export function findAccountsElsewhere(config: Config): AccountsElsewhere | undefined {
@@ -48,6 +35,9 @@ export const feedOptions = (
   readLog: extensions.find((extension) => extension.readLog)?.readLog,
 });
 
+/** The parts of a gateway that its extensions and its server use. */
+export type ServingParts = Pick<GatewayParts, 'database' | 'feed' | 'responseCache' | 'turns' | 'logger'>;
+
 /**
  * Opens the extensions that the settings ask for, in the order of the list.
  * @param add takes each that was opened, to be closed with the gateway.
@@ -55,10 +45,13 @@ export const feedOptions = (
  */
 export async function openExtensions(
   config: Config,
-  parts: Omit<GatewayParts, 'metrics' | 'noteChange'>,
+  given: ServingParts,
   add: (hooks: Hooks) => void,
   list: readonly Extension[] = extensions,
 ): Promise<JoinedHooks> {
+  const accounts = findAccountsElsewhere(config);
+  const schema = await schemaOf(list, config);
+  const parts = { ...given, accounts, schema, owners };
   const opened: Hooks[] = [];
   function noteChange(viewerId: number): void {
     parts.responseCache.invalidate(viewerId);
@@ -71,56 +64,53 @@ export async function openExtensions(
     add(hooks);
     opened.push(hooks);
   }
-  return joinHooks(opened);
+  const plugins = await Promise.all(list.map(async (extension) => extension.plugins?.(config) ?? []));
+  return { ...joinHooks(opened), accounts, schema, plugins: plugins.flat() };
+}
+
+/** What extensions do in a gateway. */
+export interface JoinedHooks
+  extends ReturnType<typeof joinHooks>,
+    Partial<Pick<GatewayParts, 'accounts' | 'schema'>> {
+  /** Plugins for Yoga. */
+  readonly plugins?: readonly Plugin[];
 }
 
 /** Joins hooks. Each moment calls those that have something to do at it, in their order. */
 export function joinHooks(all: readonly Hooks[]) {
-  const first = <Name extends keyof Hooks>(name: Name) =>
-    all.find((hooks) => hooks[name] !== undefined)?.[name];
-  const those = (name: keyof Hooks) => all.filter((hooks) => hooks[name] !== undefined);
-  const [reading, writing, changing] = [those('beforeRead'), those('afterWrite'), those('changed')];
-  const [beginning, ending] = [those('began'), those('ended')];
+  // One extension alone can do what is not joined below.
+  const single: Hooks = Object.assign({}, ...all);
   return {
+    ...single,
+    persisted: single.persisted ?? { generation: 0, operations: new Map<string, string>() },
     endpoints: all.flatMap(({ endpoints = [] }) => endpoints),
     missingPages: Object.assign({}, ...all.map(({ missingPages }) => missingPages)),
     lines: all.flatMap(({ lines = [] }) => lines),
     connections: all.reduce((sum, { connections = 0 }) => sum + connections, 0),
-    // One extension alone can do these. Undefined where none does.
-    sqlFor: first('sqlFor'),
-    tokens: first('tokens'),
-    shownToken: first('shownToken'),
-    persisted: first('persisted') ?? { generation: 0, operations: new Map<string, string>() },
-    upgrades: first('upgrades'),
-    handleRest: first('handleRest'),
-    runBatch: first('runBatch'),
-    createFollower: first('createFollower'),
-    elsewhere: first('elsewhere'),
-    compile: first('compile'),
     longest: Math.max(0, ...all.map(({ longest = 0 }) => longest)),
-    readyLines: () => those('readyLine').flatMap((hooks) => hooks.readyLine?.() ?? []),
+    readyLines: () => all.flatMap((hooks) => hooks.readyLine?.() ?? []),
     beforeRead(...given) {
       let waiting: Promise<HttpResponse | undefined> | undefined;
-      for (const hooks of reading) {
+      for (const hooks of all) {
         const wait = () => hooks.beforeRead?.(...given);
         waiting = waiting ? waiting.then((early) => early ?? wait()) : wait();
       }
       return waiting;
     },
     async afterWrite(...given) {
-      for (const hooks of writing) await hooks.afterWrite?.(...given);
+      for (const hooks of all) await hooks.afterWrite?.(...given);
     },
     changed(...given) {
-      for (const hooks of changing) hooks.changed?.(...given);
+      for (const hooks of all) hooks.changed?.(...given);
     },
     serving(url) {
       for (const hooks of all) hooks.serving?.(url);
     },
     began(exchange) {
-      for (const hooks of beginning) hooks.began?.(exchange);
+      for (const hooks of all) hooks.began?.(exchange);
     },
     ended(outcome) {
-      for (const hooks of ending) hooks.ended?.(outcome);
+      for (const hooks of all) hooks.ended?.(outcome);
     },
   } satisfies { readonly [Name in keyof Hooks]: Hooks[Name] | undefined } & {
     readyLines(): readonly string[];

@@ -16,15 +16,17 @@ import {
   type Viewers,
 } from '../auth/viewer.ts';
 import { createWatchViewer } from '../auth/watchViewer.ts';
+import type { Config } from '../config/config.ts';
 import { createClients } from '../database/clients.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
 import { beyondScope, type TokenProblem, unauthenticated } from '../errors.ts';
 import type { Access, EndpointHook, PipelineParts } from '../extensionPoints.ts';
 import { createGraphqlHandler } from '../graphql/handler.ts';
 import { addressOf } from '../http/clientAddress.ts';
+import type { Timeouts } from '../http/connections.ts';
 import { createCors, forwardedMethods, usualMethods } from '../http/cors.ts';
 import { errorResponse, httpErrors, tooManyRequests } from '../http/errorResponse.ts';
-import type { Deadlines, Exchange, OwnEndpoint } from '../http/exchange.ts';
+import type { Deadlines, Endpoint, Exchange } from '../http/exchange.ts';
 import { createRateLimits } from '../http/rateLimit.ts';
 import { ambiguityOf, asksForPage, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
@@ -34,8 +36,24 @@ import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
 import { createLiveReads } from '../schema/liveReads.ts';
-import { type JoinedHooks, starters } from './hooks.ts';
-import { cacheMaxAge, type ServerOptions } from './options.ts';
+import { type JoinedHooks, type ServingParts, starters } from './hooks.ts';
+
+/** How long, in seconds, responses and valid tokens are cached at most, even if no change is announced. */
+export const cacheMaxAge = 300;
+
+export interface ServerOptions extends ServingParts {
+  readonly config: Config;
+  /** Aborted when the gateway is about to close: `/readyz` fails from then on. */
+  readonly stopping?: AbortSignal;
+  /** Aborted when the gateway closes. */
+  readonly closing: AbortSignal;
+  /** How long the server waits for clients. By default the usual timeouts. */
+  readonly timeouts?: Timeouts;
+  /** How many connections there may be. By default as many as the limits of the process allow. */
+  readonly maxConnections?: number;
+  /** What extensions do. */
+  readonly hooks: JoinedHooks;
+}
 
 type Steps = ReturnType<typeof createSteps>;
 
@@ -82,7 +100,8 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   if (exchange.message && exchange.isOver) return errorResponse(endpoint, httpErrors.internal);
 
   if (endpoint === 'rest' && steps.handleElsewhere && viewer) return steps.handleElsewhere(exchange, viewer);
-  if (typeof endpoint === 'object') return steps.handlerAt(endpoint)(exchange, viewer);
+  const own = steps.ownHandlers.get(endpoint);
+  if (own) return own(exchange, viewer);
   const reading = (endpoint === 'graphql' ? steps.graphql : steps.rest)(exchange, viewer);
   const task = reading instanceof Promise ? await reading : reading;
   if (isResponse(task)) return task;
@@ -116,6 +135,11 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     const tooMany = more > 0 ? access.count(exchange, viewer, more) : undefined;
     return tooMany ?? (access.shed(exchange, viewer) ? tooBusy(exchange) : undefined);
   }
+  const parts: PipelineParts = {
+    persisted: hooks.persisted,
+    recheck: handlers.recheck,
+    run: createInnerRunner(handlers, runTask),
+  };
   return {
     ...handlers,
     ...access,
@@ -133,11 +157,10 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     },
     hasGraphiql: config.GRAPHIQL === 'on',
     cors: createCors(config, (message) => logger.warn(message), handleRest ? forwardedMethods : usualMethods),
-    handlerAt: createOwnHandlers(hooks, {
-      persisted: hooks.persisted,
-      recheck: handlers.recheck,
-      run: createInnerRunner(handlers, runTask),
-    }),
+    /** The handlers of the endpoints of extensions. */
+    ownHandlers: new Map<Endpoint, ReturnType<EndpointHook['createHandler']>>(
+      hooks.endpoints.map((endpoint) => [endpoint, endpoint.createHandler(parts)]),
+    ),
     /** REST that an extension handles; undefined where none does. */
     handleElsewhere:
       handleRest &&
@@ -150,18 +173,6 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
       }),
     /** Waits until the data here is as new as the request needs, or returns an error response if that cannot be. */
     waitUntilCurrent: hooks.beforeRead,
-  };
-}
-
-/** Makes the handlers of the endpoints of extensions, and returns a function that finds them. */
-function createOwnHandlers({ endpoints }: JoinedHooks, parts: PipelineParts) {
-  const handlers = new Map<OwnEndpoint, ReturnType<EndpointHook['createHandler']>>(
-    endpoints.map((endpoint) => [endpoint, endpoint.createHandler(parts)]),
-  );
-  return (endpoint: OwnEndpoint) => {
-    const handler = handlers.get(endpoint);
-    if (!handler) throw new Error(`${endpoint.name} has no handler`);
-    return handler;
   };
 }
 
@@ -255,16 +266,7 @@ function rateKeyOf(viewer: Viewer | null): string | undefined {
   return viewer.tokenId === undefined ? `user ${viewer.id}` : String(viewer.tokenId);
 }
 
-/**
- * Responds to a task from the cache, or else runs it.
- * @param asked the exchange whose API has the task: another one than `exchange` within a tool call.
- */
-type RunTask = (
-  exchange: Exchange,
-  viewer: Viewer | null,
-  task: Task,
-  asked?: Pick<Exchange, 'endpoint'>,
-) => HttpResponse | StreamedResponse | Promise<HttpResponse | StreamedResponse>;
+type RunTask = ReturnType<typeof createTaskRunner>;
 
 /**
  * Makes a function that responds to a task from the cache, or else runs it. A cached response is sent even under overload.
@@ -274,7 +276,7 @@ export function createTaskRunner(
   { responseCache, hooks }: Pick<ServerOptions, 'responseCache' | 'hooks'>,
   shed: (exchange: Exchange, viewer: Viewer | null) => boolean,
   onChanged: (viewerId: number) => void,
-): RunTask {
+) {
   async function runQuery({ run }: Query, exchange: Exchange, viewer: Viewer | null, key?: string) {
     if (viewer && key !== undefined) {
       exchange.cache = 'miss';
@@ -296,7 +298,13 @@ export function createTaskRunner(
     return response;
   }
 
-  return (exchange, viewer, task, asked = exchange) => {
+  /** @param asked the exchange whose API has the task: another one than `exchange` within a tool call. */
+  return (
+    exchange: Exchange,
+    viewer: Viewer | null,
+    task: Task,
+    asked: Pick<Exchange, 'endpoint'> = exchange,
+  ) => {
     // Both APIs may have the same keys.
     const key = viewer && task.cacheKey !== undefined ? `${asked.endpoint} ${task.cacheKey}` : undefined;
     const respond = (cached: HttpResponse | undefined) => {
@@ -342,11 +350,11 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
     page: createPages({ ...options, ...hooks, starters }, tokenFor, outages.watch),
     ...createGraphqlHandler({
       ...options,
+      ...hooks,
       createContext: contextOf,
       live,
       tokenFor,
       recheck,
-      persisted: hooks.persisted,
       takesBatches: hooks.runBatch !== undefined,
     }),
     rest: createRestHandler({

@@ -26,8 +26,7 @@ import {
 } from '../http/exchange.ts';
 import { formFor, send, sendStream } from '../http/send.ts';
 import { createRequestLog } from '../telemetry/log.ts';
-import type { ServerOptions } from './options.ts';
-import { createPipeline, type Outages } from './pipeline.ts';
+import { createPipeline, type Outages, type ServerOptions } from './pipeline.ts';
 
 export function createGatewayServer(options: ServerOptions): Server {
   const { config, logger, closing, hooks, timeouts = defaultTimeouts } = options;

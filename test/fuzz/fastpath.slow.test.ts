@@ -28,11 +28,12 @@ import { afterAll, expect, inject, it } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { statementSpans } from '../../src/channels.ts';
 import { clientErrorOf, hiddenIn } from '../../src/errors.ts';
+import { schemaOf } from '../../src/extensionPoints.ts';
+import { extensions } from '../../src/extensions/extensions.ts';
 import { noOperation } from '../../src/graphql/documents.ts';
 import { limits } from '../../src/schema/filter.ts';
 import { executions, nameArguments } from '../../src/schema/operation.ts';
 import { schema as ownSchema } from '../../src/schema/schema.ts';
-import { loadSchema } from '../../src/server/hooks.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import { openTestGateway } from '../support/gateway.ts';
 import { readConfig } from '../support/settings.ts';
@@ -47,7 +48,7 @@ const minDocuments = 100;
 
 /** With every third seed the gateway is a subgraph, and the documents query entities as well. */
 const FEDERATION = seed % 3 === 0 ? 'on' : 'off';
-const schema = (await loadSchema(readConfig({ FEDERATION }))) ?? ownSchema;
+const schema = (await schemaOf(extensions, readConfig({ FEDERATION }))) ?? ownSchema;
 
 /** The schema without the mutations of tokens, which these viewers may not use: test/server/scopes has them. */
 function schemaToDraw(): GraphQLSchema {

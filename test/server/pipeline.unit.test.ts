@@ -10,7 +10,7 @@ import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { joinHooks } from '../../src/server/hooks.ts';
-import type { ServerOptions } from '../../src/server/options.ts';
+import type { ServerOptions } from '../../src/server/pipeline.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createFakeFeed } from '../support/feed.ts';

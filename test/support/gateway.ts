@@ -17,14 +17,8 @@ import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import type { Extension, Hooks } from '../../src/extensionPoints.ts';
 import { extensions as all } from '../../src/extensions/extensions.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
-import {
-  findAccountsElsewhere,
-  loadPlugins,
-  loadSchema,
-  openExtensions,
-  owners,
-} from '../../src/server/hooks.ts';
-import type { ServerOptions } from '../../src/server/options.ts';
+import { openExtensions } from '../../src/server/hooks.ts';
+import type { ServerOptions } from '../../src/server/pipeline.ts';
 import { createGatewayServer } from '../../src/server/server.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { copyFolder } from './copyFolder.ts';
@@ -144,13 +138,11 @@ export async function openTestGateway(
   };
   const turns = createTurns(database.pool.options.max, parts.config.MAX_WAITING);
   const opened: Hooks[] = [];
-  const accounts = findAccountsElsewhere(parts.config);
-  const schema = await loadSchema(parts.config);
   const { shownToken: token, hasDemo = false } = options;
   const list = (options.extensions ?? all).filter(({ settings }) => hasDemo || !('DEMO_ACCOUNT' in settings));
   const hooks = await openExtensions(
     parts.config,
-    { ...parts, turns, schema, owners, accounts },
+    { ...parts, turns },
     (each) => opened.unshift(each),
     token === undefined
       ? list
@@ -160,9 +152,6 @@ export async function openTestGateway(
     ...parts,
     turns,
     hooks,
-    schema,
-    plugins: await loadPlugins(parts.config),
-    accounts,
     closing: closing.signal,
     ...options,
   });

@@ -13,7 +13,9 @@ afterEach(async () => {
 
 /** Sends an operation to a gateway with the plugin, and returns the response up to its first error. */
 async function send(plugin: Plugin, accept: string, query = '{ viewer { username } }') {
-  gateway = await openTestGateway(undefined, { plugins: [plugin] });
+  gateway = await openTestGateway(undefined, {
+    extensions: [{ settings: {}, plugins: async () => [plugin] }],
+  });
   const { token, dttTemplates } = await createAccount(gateway.database.client, 'alice');
   const response = await fetch(`${gateway.url}/graphql`, {
     method: 'POST',
