@@ -1,6 +1,6 @@
 /** `dovetail serve`: runs the gateway. */
 
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { settings } from '../config/config.ts';
 import { guideFile } from '../root.ts';
 
@@ -26,21 +26,18 @@ A flag goes before the variable in its brackets. All other settings are variable
 ${guideFile('configuration.md')} lists them.`,
   );
 
-const options = flags.map(([flag, name]) => {
+for (const [flag, name] of flags) {
   const { description, takes, schema } = settings[name];
   const defaultValue = schema.safeParse(undefined).data;
   const notes = [name, takes, ...(defaultValue === undefined ? [] : [`default: ${defaultValue}`])];
-  const option = new Option(flag, `${description} (${notes.join('; ')})`);
-  serveCommand.addOption(option);
-  return { attribute: option.attributeName(), name };
-});
+  serveCommand.option(flag, `${description} (${notes.join('; ')})`);
+}
 
-serveCommand.action(async (values: Readonly<Record<string, string | undefined>>) => {
+serveCommand.action(async (values: Readonly<Record<string, string>>) => {
   // Imported here, so that the other commands start faster.
   const { serve } = await import('../server/serve.ts');
-  const overrides = options.flatMap(({ attribute, name }) => {
-    const value = values[attribute];
-    return value === undefined ? [] : [[name, value] as const];
-  });
-  await serve(Object.fromEntries(overrides));
+  // Commander has made `databaseUrl` of the flag for DATABASE_URL.
+  const named = ([attribute, value]: [string, string]) =>
+    [attribute.replace(/[A-Z]/g, '_$&').toUpperCase(), value] as const;
+  await serve(Object.fromEntries(Object.entries(values).map(named)));
 });

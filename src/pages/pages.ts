@@ -2,13 +2,13 @@
 
 import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { OpenAPIObject } from 'openapi3-ts/oas31';
 import { hasUsers } from '../auth/users.ts';
 import { type Config, hasConsole, publicAddressOf } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
 import type { RunInTurn } from '../database/turns.ts';
+import { createSharedRuns, resultWithin } from '../database/waiting.ts';
 import { failureResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isFromBrowser, isRead } from '../http/request.ts';
@@ -165,19 +165,16 @@ function createReadiness(
   { database: { pool }, feed, readyLines, stopping }: PagesOptions,
   watch: RunInTurn,
 ): PageHandler {
-  /** Concurrent probes share one query: a probe needs no token, so there may be many. */
-  let checking: Promise<boolean> | undefined;
+  const asking = createSharedRuns(() =>
+    resultWithin(
+      probeTimeout,
+      watch(() => pool.query('SELECT 1')),
+    ),
+  );
   return async () => {
     if (stopping?.aborted) return textResponse(503, 'stopping');
-    const responds = () =>
-      watch(() => pool.query('SELECT 1')).then(
-        () => true,
-        () => false,
-      );
-    checking ??= Promise.race([responds(), sleep(probeTimeout, false, { ref: false })]).finally(() => {
-      checking = undefined;
-    });
-    const isReady = await checking;
+    // Concurrent probes share one query: a probe needs no token, so there may be many.
+    const isReady = (await (asking.current ?? asking.begin())) !== undefined;
     const lines = [isReady ? 'ready' : 'the database cannot be reached'];
     if (!feed.listening) lines.push('change feed down; caching off');
     lines.push(...(readyLines?.() ?? []));

@@ -21,8 +21,6 @@ import { feedOptions, openExtensions } from './hooks.ts';
 import { cacheMaxAge } from './pipeline.ts';
 import { createGatewayServer } from './server.ts';
 
-export type Gateway = Awaited<ReturnType<typeof openGateway>>;
-
 /** How long, in milliseconds, a start waits for a command or a closing gateway to release the embedded database. */
 const longestLeaving = 3_000;
 

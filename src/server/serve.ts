@@ -3,10 +3,10 @@
 import cluster from 'node:cluster';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, readConfig, workersOf } from '../config/config.ts';
 import { override } from '../config/environment.ts';
 import { closeAll } from '../database/closing.ts';
+import { resultWithin } from '../database/waiting.ts';
 import { errorText } from '../errors.ts';
 import type { Hooks } from '../extensionPoints.ts';
 import { extensions } from '../extensions/extensions.ts';
@@ -74,8 +74,8 @@ const longestStart = 5_000;
 async function endUnlessOpened(opening: Promise<unknown>, { DATABASE_URL }: Config): Promise<void> {
   // A server rolls back what is not committed.
   const longest = DATABASE_URL === undefined ? longestStart : 0;
-  const over = opening.then(Boolean, Boolean).then(() => true);
-  if (await Promise.race([over, sleep(longest, false, { ref: false })])) return;
+  const isOver = () => true;
+  if (await resultWithin(longest, opening.then(isOver, isOver))) return;
   // The process that started a worker says it for all of them.
   if (!cluster.isWorker) sayStopped();
   process.exit(0);

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { operationSpans, requestSpans, statementSpans } from '../../../src/channels.ts';
 import { startTraces } from '../../../src/extensions/tracing/traces.ts';
 import { openExchange } from '../../../src/http/exchange.ts';
-import { type Gateway, openGateway } from '../../../src/server/gateway.ts';
+import { openGateway } from '../../../src/server/gateway.ts';
 import { release } from '../../../src/version.ts';
 import { nobodyListens } from '../../support/exchanges.ts';
 import { copyTemplate } from '../../support/gateway.ts';
@@ -27,7 +27,10 @@ interface Span {
 }
 
 /** Opens a gateway with traces to the endpoint, runs the requests of the test, and closes it. */
-async function trace(endpoint: string, ask: (gateway: Gateway) => Promise<void>): Promise<void> {
+async function trace(
+  endpoint: string,
+  ask: (gateway: Awaited<ReturnType<typeof openGateway>>) => Promise<void>,
+): Promise<void> {
   const gateway = await openGateway(
     readConfig({ PORT: '0', LOG_LEVEL: 'silent', DATA_DIR: folder, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }),
   );
