@@ -18,7 +18,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import type { ParameterObject, ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
-import { isOnePage, isOptional, isSpread, type Route } from '../src/rest/routes.ts';
+import { has, type Route } from '../src/rest/routes.ts';
 import { pageSize } from '../src/schema/loading/pagination.ts';
 import { fragmentsOf } from '../src/schema/operation.ts';
 import { schema } from '../src/schema/schema.ts';
@@ -95,7 +95,7 @@ export function describeSelection(
     route.missing === undefined
       ? schemaOfField(field, node, scope)
       : presentSchemaOf(field.type, node, scope);
-  const list = isOnePage(route.document) ? objectOf({ data: { type: 'array', items: selected } }) : selected;
+  const list = has('page', node) ? objectOf({ data: { type: 'array', items: selected } }) : selected;
   const data =
     route.isList && 'properties' in list
       ? objectOf({ ...list.properties, pagination: reference('schemas', 'Pagination') })
@@ -107,7 +107,7 @@ export function describeSelection(
 function recordOf(type: GraphQLNamedType, { selectionSet }: FieldNode, route: Route): GraphQLObjectType {
   if (!isObjectType(type)) throw new Error(`${route.name} does not give a record`);
   const below = selectionSet?.selections.find(
-    (part) => part.kind === Kind.FIELD && (route.isList || isSpread(part)),
+    (part) => part.kind === Kind.FIELD && (route.isList || has('spread', part)),
   );
   const inner = below?.kind === Kind.FIELD && getNamedType(type.getFields()[below.name.value]?.type);
   return isObjectType(inner) ? inner : type;
@@ -124,7 +124,7 @@ export const isNullIfUnknown = ({
  * instead.
  */
 function schemaOfField(field: GraphQLField<unknown, unknown>, node: FieldNode, scope: Scope): Schema {
-  const hasValue = field.extensions.nullOnlyWithError || isOptional(node) || isNullIfUnknown(field);
+  const hasValue = field.extensions.nullOnlyWithError || has('optional', node) || isNullIfUnknown(field);
   return (hasValue ? presentSchemaOf : schemaOf)(field.type, node, scope);
 }
 
@@ -187,7 +187,7 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   const field = type.getFields()[part.name.value];
   if (!field) throw new Error(`${scope.name} selects ${part.name.value}, which is not described`);
   const inner = getNamedType(field.type);
-  if (isSpread(part) && part.selectionSet && isObjectType(inner))
+  if (has('spread', part) && part.selectionSet && isObjectType(inner))
     return propertiesOf(part.selectionSet, inner, scope);
   const { values, description = field.description } =
     overrides[`${type.name}.${field.name}`] ?? overrides[field.name] ?? {};
@@ -198,7 +198,7 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
     ...((values || isNullIfUnknown(field)) && { 'x-may-be-unknown': true }),
     ...(description && { description }),
   };
-  return { [(part.alias ?? part.name).value]: { schema, isOptional: isOptional(part) } };
+  return { [(part.alias ?? part.name).value]: { schema, isOptional: has('optional', part) } };
 }
 
 function enumSchemaOf(type: GraphQLEnumType): SchemaObject {

@@ -43,14 +43,12 @@ interface RestOptions {
   readonly docsPath: string | undefined;
 }
 
-type RestHandler = (exchange: Exchange, viewer: Viewer | null) => HttpResponse | Task;
-
 /** Handles every request below `/api/v1`. An anonymous client gets a 401 for every path, also for an unknown one. */
-export function createRestHandler(options: RestOptions): RestHandler {
+export function createRestHandler(options: RestOptions) {
   const { docsPath } = options;
   const matchPath = createPathMatcher();
 
-  return (exchange, viewer) => {
+  return (exchange: Exchange, viewer: Viewer | null): HttpResponse | Task => {
     const { target, request } = exchange;
     const path = exchange.path.slice(restPath.length);
     if (!viewer) {
@@ -118,29 +116,24 @@ function cacheKeyOf({ label }: Route, { variables: { id }, pagination }: Input):
   return pagination ? `${key} ${pagination.limit} ${pagination.offset}` : key;
 }
 
-async function respond({ exchange, route }: Call, input: Input, context: Context): Promise<HttpResponse> {
-  try {
-    return await runOperation(route, input, context);
-  } catch (error) {
-    return failureResponse(exchange, error);
-  }
-}
-
-async function runOperation(
-  route: Route,
+async function respond(
+  { exchange, route }: Call,
   { variables, pagination }: Input,
   context: Context,
 ): Promise<HttpResponse> {
-  const { data, errors } = await route.run(variables, context);
-  const [error] = errors ?? [];
-  // The viewer was deleted after the request was authenticated. The message is that of the REST interface.
-  if (error && codeOf(error) === 'UNAUTHENTICATED')
-    return restErrorResponse(401, messages.unauthorized, challengeFor('invalid'));
-  if (error) throw codeOf(error) ? error : (error.originalError ?? error);
-  const result = data?.data ?? null;
-  if (result === null && route.missing !== undefined) return restErrorResponse(404, route.missing);
-  const response = { ...success(result, pagination), operation: route.label };
-  return route.isMutation ? response : revalidated(response, 'Authorization, Accept');
+  try {
+    const { data, errors: [error] = [] } = await route.run(variables, context);
+    // The viewer was deleted after the request was authenticated. The message is that of the REST interface.
+    if (error && codeOf(error) === 'UNAUTHENTICATED')
+      return restErrorResponse(401, messages.unauthorized, challengeFor('invalid'));
+    if (error) throw codeOf(error) ? error : (error.originalError ?? error);
+    const result = data?.data ?? null;
+    if (result === null && route.missing !== undefined) return restErrorResponse(404, route.missing);
+    const response = { ...success(result, pagination), operation: route.label };
+    return route.isMutation ? response : revalidated(response, 'Authorization, Accept');
+  } catch (error) {
+    return failureResponse(exchange, error);
+  }
 }
 
 function redirect(path: string): HttpResponse {
@@ -264,7 +257,8 @@ async function findBodyError(exchange: Exchange, route: Route): Promise<HttpResp
   const { values, message: error } = route.body;
   if (!isJson(request)) return restErrorResponse(400, error, acceptsJsonOnly);
   const content = body ? contentOf(body) : sent?.content;
-  if (hasValues(content, values)) return undefined;
+  if (isRecord(content) && Object.entries(values).every(([name, value]) => content[name] === value))
+    return undefined;
   return restErrorResponse(400, error, content === undefined ? acceptsJsonOnly : {});
 }
 
@@ -273,9 +267,4 @@ const contentOf = (body: Buffer) => (isUtf8(body) ? parseJson(body.toString()) :
 
 function isJson({ headers }: IncomingMessage): boolean {
   return headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json';
-}
-
-/** Whether the content of a body is an object that includes these values. */
-function hasValues(content: unknown, values: Readonly<Record<string, unknown>>): boolean {
-  return isRecord(content) && Object.entries(values).every(([name, value]) => content[name] === value);
 }

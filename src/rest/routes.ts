@@ -118,8 +118,9 @@ export function loadRoutes(operations: DocumentNode): Route[] {
 /** Prepares the operation. Everything that does not depend on the request is done here. */
 function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
   const optional = optionalPaths(document);
-  const spread = spreadName(document);
-  const isPage = isOnePage(document);
+  const [data] = getOperationAST(document)?.selectionSet.selections ?? [];
+  const isPage = data?.kind === Kind.FIELD && has('page', data);
+  const spread = data?.kind === Kind.FIELD ? spreadName(data) : undefined;
   const operation = prepare(
     visit(document, {
       Directive: ({ name }) =>
@@ -143,20 +144,9 @@ function prepareRoute(document: DocumentNode): Pick<Route, 'run' | 'scope'> {
   return { run, scope: operation.scope };
 }
 
-/** Whether a field has `@spread`: the fields of its object replace it in the response. */
-export function isSpread({ directives }: FieldNode): boolean {
-  return directives?.some(({ name }) => name.value === 'spread') ?? false;
-}
-
-/** Whether the data has `@page`: the response has a list with the object alone. */
-export function isOnePage(document: DocumentNode): boolean {
-  const [data] = getOperationAST(document)?.selectionSet.selections ?? [];
-  return data?.directives?.some(({ name }) => name.value === 'page') ?? false;
-}
-
-/** Whether a field has `@optional`: it is left out of the response where it is null. */
-export function isOptional({ directives }: FieldNode): boolean {
-  return directives?.some(({ name }) => name.value === 'optional') ?? false;
+/** Whether a field has a directive of `directives.graphql`. */
+export function has(directive: 'spread' | 'page' | 'optional', { directives = [] }: FieldNode): boolean {
+  return directives.some(({ name }) => name.value === directive);
 }
 
 /** Where the response has the fields with `@optional`, such as `data`, `TrainerSegment`, `points`. */
@@ -169,16 +159,15 @@ function optionalPaths(document: DocumentNode): string[][] {
         return below(fragment?.selectionSet, path);
       }
       const here = [...path, (part.alias ?? part.name).value];
-      return isOptional(part) ? [here] : below(part.selectionSet, here);
+      return has('optional', part) ? [here] : below(part.selectionSet, here);
     });
   return below(getOperationAST(document)?.selectionSet, []);
 }
 
-/** The response name of the field with `@spread`, which is directly below `data`. */
-function spreadName(document: DocumentNode): string | undefined {
-  const [data] = getOperationAST(document)?.selectionSet.selections ?? [];
-  const parts = data?.kind === Kind.FIELD ? (data.selectionSet?.selections ?? []) : [];
-  const spread = parts.filter((part) => part.kind === Kind.FIELD).find(isSpread);
+/** The response name of the field with `@spread`, which is directly below the data. */
+function spreadName({ selectionSet }: FieldNode): string | undefined {
+  const parts = selectionSet?.selections.filter((part) => part.kind === Kind.FIELD);
+  const spread = parts?.find((part) => has('spread', part));
   return (spread?.alias ?? spread?.name)?.value;
 }
 
