@@ -22,6 +22,7 @@ import {
   filterRef,
   type ListArguments,
   limits,
+  once,
   orderRef,
   readListArguments,
 } from './filter.ts';
@@ -171,7 +172,10 @@ export const addQuery = (model: RecordType, description: string): void =>
       nullable: true,
       args: recordArguments,
       description,
-      resolve: findByDatabaseId(model),
+      resolve: (_parent, { databaseId }, context, info) => {
+        const values = { id: checkDatabaseId(databaseId, 'databaseId') };
+        return readRow(model, { ...byId, values }, { context, info });
+      },
     }),
   );
 
@@ -221,10 +225,8 @@ function listField<Parent>(
   return [options, connectionOf(type)] as const;
 }
 
-/** The properties of our pages that those of Pothos' plugin for Prisma lack. */
-type Page = Pick<Connection<{ readonly id: number }>, 'nodes' | 'totalCount'>;
-
-const newConnection = (type: AnyRecord) =>
+/** The connection of a type, which all its lists share. */
+const connectionOf = once((type: AnyRecord) =>
   builder.connectionObject({
     type,
     name: `${type.name}Connection`,
@@ -240,24 +242,11 @@ const newConnection = (type: AnyRecord) =>
         resolve: (page) => asPage(page).totalCount(),
       }),
     }),
-  });
-/** Only the lists of this file have these connections. */
-const asPage = (connection: object) => connection as Page;
-
-const connections = new Map<string, ReturnType<typeof newConnection>>();
-
-/** The connection of a type, which all its lists share. */
-function connectionOf(type: AnyRecord): ReturnType<typeof newConnection> {
-  const connection = connections.get(type.name) ?? newConnection(type);
-  connections.set(type.name, connection);
-  return connection;
-}
-
-/** Resolver of a record by its integer id. It throws for a number that is no id. */
-const findByDatabaseId =
-  <M extends RecordType>(model: M) =>
-  (_parent: unknown, { databaseId }: { databaseId: number }, context: Context, info: GraphQLResolveInfo) =>
-    readRow(model, { ...byId, values: { id: checkDatabaseId(databaseId, 'databaseId') } }, { context, info });
+  }),
+);
+/** Only the lists of this file have these connections. Those of Pothos' plugin for Prisma lack these properties. */
+const asPage = (connection: object) =>
+  connection as Pick<Connection<{ readonly id: number }>, 'nodes' | 'totalCount'>;
 
 const byId = { variant: 'one', rows: () => ({ where: { id: slots.id } }) };
 

@@ -33,23 +33,24 @@ const filterableTypes = [...listedTypes, 'Device'] as const;
 /** The model of a listed type. For devices of all kinds it is one of the kinds: the shared columns are the same in each. */
 export const modelOf = (type: FilterableType): ListedType => (type === 'Device' ? 'DttDevice' : type);
 
-function onceForType<Value>(make: (type: FilterableType) => Value): (type: FilterableType) => Value {
-  const made = new Map<FilterableType, Value>();
-  return (type) => {
-    const value = made.get(type) ?? make(type);
-    made.set(type, value);
+/** Returns a function that makes the value for a key the first time, and always returns the same. */
+export function once<Key, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const made = new Map<Key, Value>();
+  return (key) => {
+    const value = made.get(key) ?? make(key);
+    made.set(key, value);
     return value;
   };
 }
 
 /** The input type of `where`. `addFilters` implements it and the next. */
-export const filterRef = onceForType((type) => builder.inputRef<FilterInput>(`${type}Filter`));
+export const filterRef = once((type: FilterableType) => builder.inputRef<FilterInput>(`${type}Filter`));
 
 /** The input type of the items of `orderBy`. */
-export const orderRef = onceForType((type) => builder.inputRef<OrderInput>(`${type}Order`));
+export const orderRef = once((type: FilterableType) => builder.inputRef<OrderInput>(`${type}Order`));
 
 /** The fields by which lists of a type can be filtered. Must not be called before all types have their fields. */
-const filterFields = onceForType((type): readonly FilterField[] =>
+const filterFields = once((type: FilterableType): readonly FilterField[] =>
   [...interfacesOf(type), type].flatMap(ownFields),
 );
 
@@ -74,13 +75,6 @@ function ownFields(type: string): FilterField[] {
       ];
     },
   );
-}
-
-/** The type of a field's value in the data model. */
-function columnType(type: FilterableType, { target }: FilterField): string {
-  if ('condition' in target) return 'Boolean';
-  if ('link' in target) return target.link;
-  return fieldOf(modelOf(type), target.columns[0]).type;
 }
 
 interface OrderInput {
@@ -336,18 +330,16 @@ const negated = (condition: object | undefined) => (condition ? { NOT: condition
 
 /** @param field for a hint how to filter for records without a value, if that is possible. */
 function rejectNull(path: string, field?: FilterField): never {
-  const hint = field && hintForNull(field);
-  throw argumentError('where', `${path} must not be null${hint ? `: ${hint}` : ''}`);
-}
-
-function hintForNull({ name, target, isNullable }: FilterField): string | undefined {
-  if ('link' in target) return `not: { ${name}: {} } asks for records without one`;
-  return isNullable ? 'isNull asks for records without a value' : undefined;
+  let hint = field?.isNullable ? ': isNull asks for records without a value' : '';
+  if (field && 'link' in field.target) hint = `: not: { ${field.name}: {} } asks for records without one`;
+  throw argumentError('where', `${path} must not be null${hint}`);
 }
 
 function tooMuch(most: string): Error {
   return argumentError('where', `where must have at most ${most}`);
 }
+
+const mustHaveOne = ' The record must have one that meets this filter.';
 
 const direction = builder.enumType('OrderDirection', {
   description: 'Which way a list is ordered. Records without a value come last in both directions.',
@@ -369,7 +361,10 @@ export function addFilters(): void {
         ...Object.fromEntries(
           filterFields(type).map((field) => [
             field.name,
-            t.field({ type: comparisonsOf(type, field), description: describe(field) }),
+            t.field({
+              type: comparisonsOf(type, field),
+              description: field.description + ('link' in field.target ? mustHaveOne : ''),
+            }),
           ]),
         ),
         and: t.field({
@@ -396,9 +391,6 @@ export function addFilters(): void {
   }
 }
 
-const describe = ({ target, description }: FilterField): string =>
-  'link' in target ? `${description} The record must have one that meets this filter.` : description;
-
 /**
  * The fields that lists of a type can be ordered by: those of one column, such as CREATED_AT. Lists cannot be ordered by id: no index has
  * the ids of one user in order, so PostgreSQL would scan the rows of all users. Devices of several kinds cannot be ordered by text, since
@@ -420,16 +412,15 @@ function orderFields(type: FilterableType) {
 }
 
 /** The input type for a field: the comparisons that it allows, or the filter of the record that it links to. */
-function comparisonsOf(type: FilterableType, field: FilterField) {
-  if ('link' in field.target) return filterRef(field.target.link);
-  const name = columnType(type, field);
-  const key = `${field.isNullable ? 'Nullable' : ''}${name}Filter`;
-  const input = comparisons.get(key) ?? createComparisons(key, name, field);
-  comparisons.set(key, input);
-  return input;
+function comparisonsOf(type: FilterableType, { target, isNullable }: FilterField) {
+  if ('link' in target) return filterRef(target.link);
+  const scalar = 'columns' in target ? fieldOf(modelOf(type), target.columns[0]).type : 'Boolean';
+  return isNullable ? nullableComparisons(scalar) : comparisons(scalar);
 }
 
-const comparisons = new Map<string, ReturnType<typeof createComparisons>>();
+/** The comparisons of values of a scalar. */
+const comparisons = once((scalar: string) => createComparisons(scalar, false));
+const nullableComparisons = once((scalar: string) => createComparisons(scalar, true));
 
 const patterns = `this text, ignoring case. There are no wildcards. At most ${limits.pattern} characters.`;
 
@@ -456,11 +447,10 @@ const operators: Readonly<Record<string, readonly (keyof typeof descriptions)[]>
   DateTime: ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte'],
 };
 
-/** @param name the name of a scalar. */
-function createComparisons(key: string, name: string, { isNullable }: FilterField) {
+function createComparisons(name: string, isNullable: boolean) {
   // Pothos knows scalars by their names.
   const of = name as 'String';
-  return builder.inputType(key, {
+  return builder.inputType(`${isNullable ? 'Nullable' : ''}${name}Filter`, {
     description: `Comparisons of ${name} values. All that are given have to be met.`,
     fields: (t) => ({
       ...Object.fromEntries(

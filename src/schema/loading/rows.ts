@@ -235,9 +235,6 @@ interface SelectionOptions {
   readonly typeName?: string | undefined;
 }
 
-/** The `select` of a query. A slot takes the place of the viewer's id. */
-type Select = Readonly<Record<string, unknown>>;
-
 /**
  * The `select` of a query for the rows that a field resolves to. The name of the plan does not contain the paths: a resolver always
  * passes the same paths for a type.
@@ -245,7 +242,7 @@ type Select = Readonly<Record<string, unknown>>;
 export const selectFor = (
   info: GraphQLResolveInfo,
   { paths = [[]], typeName = '' }: SelectionOptions = {},
-): Select =>
+): Readonly<Record<string, unknown>> =>
   placeOf(info).once(`select: ${typeName}`, () => {
     const response = getNamedType(info.returnType);
     const sets = info.fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
@@ -273,7 +270,7 @@ function selectOf(
   type: GraphQLObjectType,
   sets: readonly SelectionSetNode[],
   info: GraphQLResolveInfo,
-): Select {
+): Readonly<Record<string, unknown>> {
   const select: Record<string, unknown> = { id: true };
   for (const [name, below] of fieldsIn(type, sets, info)) {
     const { columns = [], rows, forViewer } = needsOf(type, name);
