@@ -157,11 +157,6 @@ export function codeOf({ extensions }: ExecutionError): ErrorCode | undefined {
   return typeof code === 'string' && Object.hasOwn(statusOf, code) ? (code as ErrorCode) : undefined;
 }
 
-/** The code with which a client sees the error; undefined for an error that no client may see. */
-function codeForClient(error: ExecutionError): ErrorCode | undefined {
-  return codeOf(error) ?? (isAboutRequest(error) ? 'BAD_USER_INPUT' : undefined);
-}
-
 /** The maximum length of an error message for a client, in characters. graphql-js quotes values of any size. */
 const maxMessageLength = 1_000;
 
@@ -178,7 +173,7 @@ function truncate(message: string): string {
 export function clientErrorOf(error: unknown): GraphQLError {
   const given =
     error instanceof GraphQLError ? error : new GraphQLError('', { originalError: asError(error) });
-  const code = codeForClient(given);
+  const code = codeOf(given) ?? (isAboutRequest(given) ? 'BAD_USER_INPUT' : undefined);
   const { argument, variable, http } = given.extensions;
   const { nodes = null, source = null, positions = null, path = null, originalError } = given;
   const place = { nodes, source, positions, path };

@@ -238,11 +238,6 @@ function createQueue(lookUp: (tokens: ReadonlySet<string>) => Promise<ReadonlyMa
   };
 }
 
-/** Whether an `Authorization` header has a token that has to be looked up in the database. */
-export function mayBeToken(header: string | undefined): boolean {
-  return wellFormedTokenIn(header) !== undefined;
-}
-
 /**
  * What is wrong with an `Authorization` header for which there is no viewer.
  * @param hasExpired whether its token was found to have expired.
@@ -254,7 +249,7 @@ export function problemOf(header: string | undefined, hasExpired: boolean): Toke
 }
 
 /** The token of a header, if it has the form of ours. Any other is invalid without a query. */
-function wellFormedTokenIn(header: string | undefined): string | undefined {
+export function wellFormedTokenIn(header: string | undefined): string | undefined {
   const token = tokenIn(header);
   return token !== undefined && isToken(token) ? token : undefined;
 }

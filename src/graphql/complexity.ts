@@ -181,13 +181,8 @@ function countFields(
   return root ? countIn(operation.selectionSet, root, 1) : 0;
 }
 
-/** The field of that name, which may be one of introspection; undefined for `__typename`. */
+/** The field of that name, which may be `__schema` or `__type`; undefined for `__typename`. */
 function fieldOf(type: GraphQLNamedType, name: string): GraphQLField<unknown, unknown> | undefined {
-  if (isObjectType(type) || isInterfaceType(type)) return type.getFields()[name] ?? introspectionField(name);
-  return undefined;
-}
-
-/** The introspection field of that name, `__schema` or `__type`; undefined for any other name. */
-function introspectionField(name: string): GraphQLField<unknown, unknown> | undefined {
-  return [SchemaMetaFieldDef, TypeMetaFieldDef].find((field) => field.name === name);
+  const own = isObjectType(type) || isInterfaceType(type) ? type.getFields()[name] : undefined;
+  return own ?? [SchemaMetaFieldDef, TypeMetaFieldDef].find((field) => field.name === name);
 }

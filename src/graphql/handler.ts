@@ -84,7 +84,7 @@ const otherMethod = 'Use GET or POST';
 /** GraphQL over SSE: a client that wants one event stream for all its operations begins with a PUT. */
 const noSingleConnection = `${otherMethod}. With graphql-sse, set singleConnection: false`;
 
-export function createGraphqlHandler(options: GraphqlOptions) {
+export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
   const { config, recheck, takesBatches } = options;
   const tasks = createTasks(options);
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.tokenFor, config) : undefined;
@@ -105,7 +105,7 @@ export function createGraphqlHandler(options: GraphqlOptions) {
       : unauthorized(exchange);
   }
 
-  const graphql: GraphqlHandler = (exchange, viewer) => {
+  return (exchange, viewer) => {
     const { message, request } = exchange;
     if (message) return tasks.of({ exchange, viewer, accepted: asMessage }, message);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
@@ -118,7 +118,6 @@ export function createGraphqlHandler(options: GraphqlOptions) {
     if (isRead(exchange)) return tasks.of({ exchange, viewer, accepted }, { target: exchange.target });
     return readPost(exchange, viewer, accepted);
   };
-  return { graphql };
 }
 
 /** Within a WebSocket or a tool call each result is JSON. */
@@ -135,14 +134,8 @@ type Received = Pick<RequestContext, 'exchange' | 'viewer' | 'accepted'>;
 function createTasks(options: GraphqlOptions) {
   const { config, plugins: others = [] } = options;
   const documents = createDocuments(config, options.schema, others.length === 0);
-  const persisted = createPersistedOperations({ config, file: options.persisted });
-  const yoga = startYoga({
-    ...options,
-    documents,
-    persisted,
-    others,
-    schema: documents.schema,
-  });
+  const persisted = createPersistedOperations(config, options.persisted);
+  const yoga = startYoga({ ...options, documents, persisted, others });
   const run = createRun(yoga, others, options.createContext);
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
   const readInTurn = createReadInTurn(documents, persisted, options.recheck);

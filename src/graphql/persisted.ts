@@ -31,10 +31,7 @@ export type PersistedOperations = ReturnType<typeof createPersistedOperations>;
 
 type UserRef = Pick<Viewer, 'id'>;
 
-interface PersistedOptions {
-  readonly config: Pick<Config, 'PERSISTED_OPERATIONS'>;
-  readonly file: Pick<NamedOperations, 'operations'>;
-}
+type File = Pick<NamedOperations, 'operations'>;
 
 /** How much memory the registered queries may take, in bytes. The memory of each is estimated, rather too high. */
 const maxMemory = 64 * 1024 * 1024;
@@ -43,7 +40,7 @@ const memoryOf = (query: string) => 200 + 2 * query.length;
 const onlyPersisted =
   'Only persisted operations are run: name one by documentId or extensions.persistedQuery.sha256Hash, and send no query';
 
-export function createPersistedOperations({ config, file }: PersistedOptions) {
+export function createPersistedOperations(config: Pick<Config, 'PERSISTED_OPERATIONS'>, file: File) {
   const only = config.PERSISTED_OPERATIONS === 'only';
   /** The queries by their hashes (Apollo's automatic persisted queries). Each user finds only their own. */
   const registered = new LRUCache<string, string>({ maxSize: maxMemory, sizeCalculation: memoryOf });
@@ -105,7 +102,7 @@ function problemWithHash(hash: string | GraphQLError | undefined, query: string)
 }
 
 /** The document of the file that has the id. */
-function findById(file: PersistedOptions['file'], id: unknown): string | GraphQLError {
+function findById(file: File, id: unknown): string | GraphQLError {
   if (typeof id !== 'string') return requestError('documentId must be a string');
   const text = file.operations.get(id);
   return (

@@ -1,25 +1,51 @@
 /**
- * GraphQL Yoga, which runs every operation of every transport. The gateway's rules are its plugins (`plugins/plugins.ts`), and so is
- * what others add. The pipeline has authenticated and counted a request before it comes here.
+ * GraphQL Yoga, which runs every operation of every transport. The gateway's rules are its plugins. The pipeline has authenticated and
+ * counted a request before it comes here.
  */
 
-import type { GraphQLSchema } from 'graphql';
-import { createYoga } from 'graphql-yoga';
+import { createYoga, type Plugin } from 'graphql-yoga';
+import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
 import { OperationFailed } from '../schema/endings.ts';
+import type { LiveReads } from '../schema/liveReads.ts';
 import type { RequestContext } from './context.ts';
-import { type PluginOptions, plugins } from './plugins/plugins.ts';
+import type { Documents } from './documents.ts';
+import type { PersistedOperations } from './persisted.ts';
+import { useComplexity } from './plugins/complexity.ts';
+import { useDocuments } from './plugins/documents.ts';
+import { useErrorLog } from './plugins/errors.ts';
+import { usePreparedExecution } from './plugins/execution.ts';
+import { useLiveQueries } from './plugins/liveQueries.ts';
+import { usePersistedOperations } from './plugins/persistedOperations.ts';
+import { useScopes } from './plugins/scopes.ts';
+import { useStreams } from './plugins/streams.ts';
 
-interface YogaOptions extends PluginOptions {
-  readonly schema: GraphQLSchema;
+interface YogaOptions {
+  readonly config: Config;
+  readonly documents: Documents;
+  readonly persisted: PersistedOperations;
+  readonly live: LiveReads;
+  /** Plugins of others, which come last: they see the operations that the gateway's rules allow, and their results. */
+  readonly others: readonly Plugin[];
 }
 
 export type Yoga = ReturnType<typeof startYoga>;
 
-export function startYoga({ schema, ...options }: YogaOptions) {
+export function startYoga({ config, documents, persisted, live, others }: YogaOptions) {
   return createYoga<RequestContext>({
-    schema,
-    plugins: plugins(options),
+    schema: documents.schema,
+    // In this order, whatever transport an operation comes by.
+    plugins: [
+      usePersistedOperations(persisted),
+      useDocuments(documents),
+      useScopes(),
+      useComplexity(config, documents),
+      usePreparedExecution(),
+      useLiveQueries(live, others.length > 0),
+      useStreams(),
+      useErrorLog(),
+      ...others,
+    ],
     maskedErrors: {
       maskError: (error) => (error instanceof OperationFailed ? error : clientErrorOf(error)),
     },

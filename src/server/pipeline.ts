@@ -9,11 +9,11 @@ import { unauthorized } from '../auth/unauthorized.ts';
 import {
   createViewers,
   hasExpired,
-  mayBeToken,
   type Presented,
   type Recheck,
   type Viewer,
   type Viewers,
+  wellFormedTokenIn,
 } from '../auth/viewer.ts';
 import { createWatchViewer } from '../auth/watchViewer.ts';
 import type { Config } from '../config/config.ts';
@@ -225,7 +225,7 @@ function createAccess(
 
   async function lookUp(exchange: Exchange): Promise<Access> {
     const { authorization } = exchange.request.headers;
-    if (mayBeToken(authorization) && shed(exchange, null)) return tooBusy(exchange);
+    if (wellFormedTokenIn(authorization) !== undefined && shed(exchange, null)) return tooBusy(exchange);
     const presented = await viewers.authenticate(authorization);
     if (presented || !tokens) return counted(exchange, presented);
     const found = await tokens.authenticate(authorization, addressOf(exchange.request, config.TRUST_PROXY));
@@ -348,7 +348,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
     page: createPages({ ...options, ...hooks, starters }, tokenFor, outages.watch),
-    ...createGraphqlHandler({
+    graphql: createGraphqlHandler({
       ...options,
       ...hooks,
       createContext: contextOf,

@@ -13,13 +13,8 @@ import { jsonType, notAcceptable, responseOf, withText } from '../overHttp.ts';
 import { exactText } from '../values.ts';
 import { noteErrors } from './errors.ts';
 
-export interface LiveQueryOptions {
-  readonly live: LiveReads;
-  /** Whether other plugins read the results, and not only their texts. */
-  readonly areResultsRead: boolean;
-}
-
-export function useLiveQueries({ live, areResultsRead }: LiveQueryOptions): GatewayPlugin {
+/** @param areResultsRead whether other plugins read the results, and not only their texts. */
+export function useLiveQueries(live: LiveReads, areResultsRead: boolean): GatewayPlugin {
   let getEnveloped: YogaServer<object, object>['getEnveloped'] | undefined;
 
   async function execute(given: GatewayContext, own: Context) {

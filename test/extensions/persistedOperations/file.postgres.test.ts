@@ -32,7 +32,7 @@ describe('the file of persisted operations', () => {
     await writeFile(file, text);
     const config = readConfig({ PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file });
     const { operations } = loadPersistedOperations(file, createDocuments(config));
-    return createPersistedOperations({ config, file: { operations } });
+    return createPersistedOperations(config, { operations });
   };
 
   it.each([
