@@ -110,6 +110,12 @@ export const workloads: readonly Workload[] = [
   },
 ];
 
+export function workloadNamed(name: string): Workload {
+  const workload = workloads.find((each) => each.name === name);
+  if (!workload) throw new Error(`there is no workload ${name}`);
+  return workload;
+}
+
 const json = { 'Content-Type': 'application/json' };
 
 export function requestOf(workload: Workload, endpoint: Endpoint, subject: Subject): BenchRequest {
