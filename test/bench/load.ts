@@ -6,15 +6,9 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
+import { seeded } from '../support/random.ts';
 import { serveJobs, type Worker, workerOf } from './processes.ts';
-import {
-  type BenchRequest,
-  type Endpoint,
-  pickSubject,
-  requestOf,
-  seeded,
-  workloadNamed,
-} from './workloads.ts';
+import { type BenchRequest, type Endpoint, pickSubject, requestOf, workloadNamed } from './workloads.ts';
 
 export interface Job {
   readonly url: string;

@@ -5,18 +5,12 @@
 
 import { execFileSync } from 'node:child_process';
 import { cpus } from 'node:os';
+import { seeded } from '../support/random.ts';
 import { dovetail } from './contestants.ts';
 import { type OpenLoop, type Stream, type StreamResult, startOpenLoop } from './openLoop.ts';
 import { type ServerProcess, startServer } from './processes.ts';
 import { figure, type Table } from './table.ts';
-import {
-  type BenchRequest,
-  type Endpoint,
-  pickSubject,
-  requestOf,
-  seeded,
-  workloadNamed,
-} from './workloads.ts';
+import { type BenchRequest, type Endpoint, pickSubject, requestOf, workloadNamed } from './workloads.ts';
 
 interface Options {
   env: Readonly<Record<string, string>>;

@@ -1,6 +1,7 @@
 /** Checks that all contestants send equal responses, before any of them is measured. */
 
 import { deepStrictEqual } from 'node:assert';
+import { seeded } from '../support/random.ts';
 import type { BenchDatabase } from './database.ts';
 import {
   type BenchRequest,
@@ -8,7 +9,6 @@ import {
   type Json,
   pickSubject,
   requestOf,
-  seeded,
   type Workload,
 } from './workloads.ts';
 
