@@ -1,15 +1,15 @@
 /** `npm run bench`: compares Dovetail with the alternatives to it, on the same data in the same run. */
 
 import { cpus } from 'node:os';
-import { parseArgs } from 'node:util';
+import { inspect, parseArgs } from 'node:util';
 import { measureCached } from './cached.ts';
-import { type Comparison, compare } from './compare.ts';
+import { compare } from './compare.ts';
 import { type Contestant, dovetail, listContestants } from './contestants.ts';
 import { startDatabase } from './database.ts';
 import { startLoadGenerator } from './load.ts';
 import { measureOverload, pinToOtherCores } from './overload.ts';
 import { killAll, startServer } from './processes.ts';
-import { printRows, printTable, type Table } from './table.ts';
+import { printTable, type Table } from './table.ts';
 import { workloads } from './workloads.ts';
 
 const usage = `npm run bench -- [options]
@@ -70,9 +70,8 @@ async function main(): Promise<void> {
     await database.load('data.sql');
     progress(`PostgreSQL is up and has its data: ${elapsed()}`);
     const setup = { database, generator, env, settings, progress };
-    const result = await measureWhat({ ...setup, contestants, workloads: asked }, pinned);
-    if (Array.isArray(result)) for (const table of result) print(printRows(table));
-    else print(printTable(result));
+    for (const table of await measureWhat({ ...setup, contestants, workloads: asked }, pinned))
+      print(printTable(table));
     print(conditions(settings, elapsed()));
   } finally {
     await generator.stop();
@@ -84,7 +83,7 @@ async function main(): Promise<void> {
 async function measureWhat(
   setup: Parameters<typeof compare>[0],
   pinned: readonly string[],
-): Promise<Comparison | Table[]> {
+): Promise<Table[]> {
   if (options.overload) {
     const seconds = Number(options.seconds ?? 5);
     return measureOverload({ ...setup, workload: options.workload, seconds }, pinned);
@@ -125,6 +124,6 @@ try {
   await main();
 } catch (error) {
   killAll();
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  progress(inspect(error));
   process.exitCode = 1;
 }

@@ -1,12 +1,12 @@
 /** `--cached`: the cost of cached responses, against a bare `node:http` server that sends the same bytes. */
 
-import { median, type Settings } from './compare.ts';
+import { measure, median, medianOf, type Round, type Settings } from './compare.ts';
 import type { BareResponse } from './contestants/bare.ts';
 import { bare, dovetail, dovetailWithDefaults } from './contestants.ts';
-import type { LoadGenerator, Measurement } from './load.ts';
-import { processorTime, type ServerProcess, startServer } from './processes.ts';
-import type { Table } from './table.ts';
-import { type BenchRequest, requestOf, workloads } from './workloads.ts';
+import type { LoadGenerator } from './load.ts';
+import { type ServerProcess, startServer } from './processes.ts';
+import { figure, type Table } from './table.ts';
+import { type BenchRequest, requestOf, workloadNamed } from './workloads.ts';
 
 interface Options {
   readonly generator: LoadGenerator;
@@ -14,15 +14,9 @@ interface Options {
   readonly settings: Settings;
 }
 
-interface Round extends Measurement {
-  /** Processor time of the server for one request, in microseconds. */
-  readonly used: number;
-}
-
 /** Compares a gateway without log and metrics, and one with the default settings, with the bare server. They take turns. */
 export async function measureCached(options: Options): Promise<Table> {
-  const devices = workloads.find(({ name }) => name === 'devices');
-  if (!devices) throw new Error('there is no workload for devices');
+  const devices = workloadNamed('devices');
   const subject = { user: 1, session: 1, template: 1 };
   const rest = requestOf(devices, 'rest', subject);
   const commands = [dovetail({ cachesResponses: true }), dovetailWithDefaults()];
@@ -40,7 +34,7 @@ export async function measureCached(options: Options): Promise<Table> {
     const rows: string[][] = [];
     for (const [title, request] of Object.entries(cases))
       rows.push(...(await measureCase(options, title, request, gateways)));
-    const head = ['', 'requests/s', 'of bare', 'ratio', 'CPU µs', 'of bare', 'ratio', 'p99 ms', 'of bare'];
+    const head = ['', 'requests/s', 'of bare', 'ratio', 'CPU µs', 'of bare', 'ratio'];
     return { title: 'Cached responses, against a bare node:http server', rows: [head, ...rows] };
   } finally {
     for (const gateway of gateways) await gateway.stop();
@@ -62,10 +56,13 @@ async function measureCase(
   try {
     const servers = [...gateways, other];
     const measured = servers.map((): Round[] => []);
+    const { seconds, connections } = settings;
+    const sent = { workload: 'cached responses', endpoint: 'rest', request } as const;
+    const job = { ...sent, seconds, connections, requests: connections, status: response?.status ?? 0 };
     // Round 0 warms up, and is not counted.
     for (let round = 0; round <= settings.rounds; round++)
       for (const [index, server] of servers.entries()) {
-        const made = await measure(generator, server, request, response?.status ?? 0, settings);
+        const made = await measure(generator, server, job);
         if (round > 0) measured[index]?.push(made);
       }
     const floor = measured.pop() ?? [];
@@ -78,38 +75,12 @@ async function measureCase(
 }
 
 function rowOf(title: string, own: readonly Round[], floor: readonly Round[]): string[] {
-  const each = (list: readonly Round[], key: keyof Round) => median(list.map((round) => round[key]));
-  const ratio = (key: keyof Round) =>
-    median(own.map((round, index) => round[key] / (floor[index]?.[key] ?? Number.NaN)));
-  const figures = (['requestsPerSecond', 'used', 'p99'] as const).flatMap((key) => {
-    const both = [each(own, key), each(floor, key)].map((figure) =>
-      key === 'requestsPerSecond' ? Math.round(figure).toLocaleString('en') : figure.toFixed(1),
-    );
-    return key === 'p99' ? both : [...both, ratio(key).toFixed(2)];
+  const figures = (['requestsPerSecond', 'used'] as const).flatMap((key) => {
+    const decimals = key === 'used' ? 1 : 0;
+    const ratio = median(own.map((round, index) => round[key] / (floor[index]?.[key] ?? Number.NaN)));
+    return [...[own, floor].map((rounds) => figure(medianOf(rounds, key), decimals)), figure(ratio, 2)];
   });
   return [title, ...figures];
-}
-
-async function measure(
-  generator: LoadGenerator,
-  { url, pid }: ServerProcess,
-  request: BenchRequest,
-  status: number,
-  { seconds, connections }: Settings,
-): Promise<Round> {
-  const before = await processorTime(pid);
-  const measurement = await generator.run({
-    url,
-    workload: 'cached responses',
-    endpoint: 'rest',
-    request,
-    seconds,
-    connections,
-    requests: connections,
-    status,
-  });
-  const after = await processorTime(pid);
-  return { ...measurement, used: ((after ?? Number.NaN) - (before ?? Number.NaN)) / measurement.requests };
 }
 
 async function ask(

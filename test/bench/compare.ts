@@ -2,10 +2,11 @@
 
 import type { Contestant } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
-import type { LoadGenerator, Measurement } from './load.ts';
+import type { Job, LoadGenerator, Measurement } from './load.ts';
 import { processorTime, type ServerProcess, startServer } from './processes.ts';
+import { figure, type Table } from './table.ts';
 import { verify } from './verify.ts';
-import type { Endpoint, Workload } from './workloads.ts';
+import type { Workload } from './workloads.ts';
 
 export interface Settings {
   readonly rounds: number;
@@ -14,26 +15,6 @@ export interface Settings {
   readonly connections: number;
   /** The number of different requests that a round repeats, on all connections together. */
   readonly requests: number;
-}
-
-export interface Result extends Measurement {
-  readonly contestant: string;
-  readonly title: string;
-  readonly endpoint: Endpoint;
-  /**
-   * Processor time of the contestant's process for one request, in microseconds, without that of PostgreSQL. Unlike all other
-   * figures, it hardly depends on the load of the machine.
-   */
-  readonly processorTime?: number;
-  /** Requests a second of this contestant divided by those of Dovetail with the same API, if that was measured. */
-  readonly ratio?: number;
-}
-
-export interface Comparison {
-  readonly workloads: readonly {
-    readonly title: string;
-    readonly results: readonly Result[];
-  }[];
 }
 
 interface Options {
@@ -46,9 +27,12 @@ interface Options {
   progress(text: string): void;
 }
 
-interface Round extends Measurement {
-  /** Processor time of the contestant's process, in microseconds. */
-  readonly used: number | undefined;
+export interface Round extends Measurement {
+  /**
+   * Processor time of the server for one request, in microseconds, without that of PostgreSQL. Unlike all other figures, it hardly
+   * depends on the load of the machine.
+   */
+  readonly used: number;
 }
 
 interface Running extends Contestant {
@@ -56,80 +40,68 @@ interface Running extends Contestant {
   readonly url: string;
 }
 
-export async function compare(options: Options): Promise<Comparison> {
+export async function compare(options: Options): Promise<Table[]> {
   const { contestants, workloads, database, generator, env, settings, progress } = options;
   const running: Running[] = [];
   try {
     for (const contestant of contestants) {
-      const server = await startServer({
-        ...contestant.command,
-        env: { ...env, ...contestant.command.env },
-      });
+      const { command } = contestant;
+      const server = await startServer({ ...command, env: { ...env, ...command.env } });
       running.push({ ...contestant, server, url: server.url });
     }
-    const measured: Comparison['workloads'][number][] = [];
+    const tables: Table[] = [];
     for (const workload of workloads) {
       const able = running.filter(({ endpoint }) => !(workload.isGraphqlOnly && endpoint === 'rest'));
       await verify(workload, able, database);
-      const rounds = new Map<string, Round[]>(able.map(({ name }) => [name, []]));
+      const rounds = new Map<Running, Round[]>(able.map((each) => [each, []]));
       // Round 0 warms up, and is not counted.
       for (let round = 0; round <= settings.rounds; round++) {
-        for (const { name, url, endpoint, server } of able) {
+        for (const [{ endpoint, server }, measured] of rounds) {
           const { connections, requests, seconds, warmUp } = settings;
-          const job = { url, endpoint, workload: workload.name, connections, requests };
-          if (round > 0) {
-            const before = await processorTime(server.pid);
-            const measurement = await generator.run({ ...job, seconds });
-            const after = await processorTime(server.pid);
-            const used = before === undefined || after === undefined ? undefined : after - before;
-            rounds.get(name)?.push({ ...measurement, used });
-          } else {
-            await generator.run({ ...job, seconds: warmUp, readResponses: true });
-          }
+          const job = { endpoint, workload: workload.name, connections, requests };
+          if (round > 0) measured.push(await measure(generator, server, { ...job, seconds }));
+          else await measure(generator, server, { ...job, seconds: warmUp, readResponses: true });
         }
       }
       progress(`measured: ${workload.title}`);
-      measured.push({ title: workload.title, results: summarise(able, rounds) });
+      tables.push({ title: workload.title, rows: rowsOf(rounds) });
     }
-    return { workloads: measured };
+    return tables;
   } finally {
     await Promise.all(running.map(({ server }) => server.stop()));
   }
 }
 
-function summarise(contestants: readonly Running[], rounds: ReadonlyMap<string, readonly Round[]>): Result[] {
-  const results = contestants.map(({ name, title, endpoint }) => {
-    const measurements = rounds.get(name) ?? [];
-    const requests = sum(measurements.map((measurement) => measurement.requests));
-    const used = measurements.flatMap((measurement) => measurement.used ?? []);
-    return {
-      contestant: name,
-      title,
-      endpoint,
-      requests,
-      ...(used.length > 0 && { processorTime: sum(used) / requests }),
-      requestsPerSecond: median(measurements.map(({ requestsPerSecond }) => requestsPerSecond)),
-      p50: median(measurements.map(({ p50 }) => p50)),
-      p99: median(measurements.map(({ p99 }) => p99)),
-    };
+/** Sends requests to a server, and measures the processor time that it takes meanwhile. */
+export async function measure(
+  generator: LoadGenerator,
+  { url, pid }: ServerProcess,
+  job: Omit<Job, 'url'>,
+): Promise<Round> {
+  const before = await processorTime(pid);
+  const measurement = await generator.run({ ...job, url });
+  return { ...measurement, used: ((await processorTime(pid)) - before) / measurement.requests };
+}
+
+export const medianOf = (rounds: readonly Round[], key: keyof Round): number =>
+  median(rounds.map((round) => round[key]));
+
+/** The figures of each contestant; the last column is its speed divided by that of Dovetail with the same API, if that was measured. */
+function rowsOf(rounds: ReadonlyMap<Running, readonly Round[]>): string[][] {
+  const speeds = new Map(
+    [...rounds].map(([{ name }, measured]) => [name, medianOf(measured, 'requestsPerSecond')]),
+  );
+  const rows = [...rounds].map(([{ name, title, endpoint }, measured]) => {
+    const speed = speeds.get(name) ?? Number.NaN;
+    const ratio = speed / (speeds.get(`dovetail-${endpoint}`) ?? Number.NaN);
+    const [p50, p99, used] = (['p50', 'p99', 'used'] as const).map((key) => medianOf(measured, key));
+    return [title, figure(speed), figure(p50, 1), figure(p99, 1), figure(used), figure(ratio, 2)];
   });
-  const speedOf = (endpoint: Endpoint) =>
-    results.find(({ contestant }) => contestant === `dovetail-${endpoint}`)?.requestsPerSecond;
-  return results.map((result): Result => {
-    const same = speedOf(result.endpoint);
-    return {
-      ...result,
-      ...(same !== undefined && { ratio: result.requestsPerSecond / same }),
-    };
-  });
+  return [['', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'to Dovetail'], ...rows];
 }
 
 export function median(numbers: readonly number[]): number {
   const sorted = [...numbers].sort((one, other) => one - other);
   const middle = (sorted.length - 1) / 2;
   return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2;
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
 }

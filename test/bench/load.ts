@@ -6,10 +6,11 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
+import { seeded } from '../support/random.ts';
 import { serveJobs, type Worker, workerOf } from './processes.ts';
-import { type BenchRequest, type Endpoint, pickSubject, requestOf, seeded, workloads } from './workloads.ts';
+import { type BenchRequest, type Endpoint, pickSubject, requestOf, workloadNamed } from './workloads.ts';
 
-interface Job {
+export interface Job {
   readonly url: string;
   readonly workload: string;
   readonly endpoint: Endpoint;
@@ -87,12 +88,9 @@ async function run(job: Job): Promise<Measurement> {
 
 function makeRequests(job: Job, random: () => number): autocannon.Request[] {
   const { workload: name, endpoint, request } = job;
-  const workload = workloads.find((candidate) => candidate.name === name);
-  return Array.from({ length: Math.ceil(job.requests / job.connections) }, () => {
-    const made = request ?? (workload && requestOf(workload, endpoint, pickSubject(random)));
-    if (!made) throw new Error(`there is no workload ${name}`);
-    return { ...made };
-  });
+  return Array.from({ length: Math.ceil(job.requests / job.connections) }, () => ({
+    ...(request ?? requestOf(workloadNamed(name), endpoint, pickSubject(random))),
+  }));
 }
 
 serveJobs(import.meta.url, run);

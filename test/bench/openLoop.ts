@@ -37,7 +37,6 @@ export interface StreamResult {
   readonly p50: number;
   readonly p99: number;
   readonly rejected: number;
-  readonly rejectedP99: number;
   /** The number of responses with another status, and of broken connections. */
   readonly others: number;
   /** The p99 of how much later than due requests were sent: the error that the generator adds to the times. */
@@ -55,7 +54,7 @@ export function startOpenLoop(prefix: readonly string[]): OpenLoop {
 
 interface Samples {
   readonly accepted: number[];
-  readonly rejected: number[];
+  rejected: number;
   readonly late: number[];
   others: number;
 }
@@ -130,7 +129,7 @@ function countOf({ pace }: Stream): number {
 
 /** Opens the connections of a stream. @returns a function that runs it. */
 async function prepare(url: URL, { name, pace, requests }: Stream) {
-  const samples: Samples = { accepted: [], rejected: [], late: [], others: 0 };
+  const samples: Samples = { accepted: [], rejected: 0, late: [], others: 0 };
   const free: Connection[] = [];
   let from = 0;
   let until = 0;
@@ -138,7 +137,7 @@ async function prepare(url: URL, { name, pace, requests }: Stream) {
     const now = performance.now();
     if (due >= from && due < until) {
       if (status === 200) samples.accepted.push(now - due);
-      else if (status === 503) samples.rejected.push(now - due);
+      else if (status === 503) samples.rejected++;
       else samples.others++;
     }
     if ('connections' in pace && now < until && status !== 0) connection.ask(now);
@@ -187,12 +186,11 @@ async function run({ url, streams, warmUp, seconds }: OpenLoopJob): Promise<Stre
     close();
     return {
       name,
-      sentPerSecond: (accepted.length + rejected.length + others) / seconds,
+      sentPerSecond: (accepted.length + rejected + others) / seconds,
       acceptedPerSecond: accepted.length / seconds,
       p50: quantile(accepted, 0.5),
       p99: quantile(accepted, 0.99),
-      rejected: rejected.length,
-      rejectedP99: quantile(rejected, 0.99),
+      rejected,
       others,
       lateP99: quantile(late, 0.99),
     };

@@ -1,14 +1,12 @@
 /** Prints figures in aligned columns. */
 
-import type { Comparison } from './compare.ts';
-
 /** A table with a title. Its first row is the head. */
 export interface Table {
   readonly title: string;
   readonly rows: readonly (readonly string[])[];
 }
 
-export function printRows({ title, rows }: Table): string {
+export function printTable({ title, rows }: Table): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const lines = rows.map((row) =>
     row
@@ -22,23 +20,8 @@ export function printRows({ title, rows }: Table): string {
   return `${title}\n${lines.map((line) => `  ${line}\n`).join('')}`;
 }
 
-export function printTable({ workloads }: Comparison): string {
-  const head = ['', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'to Dovetail'];
-  const tables = workloads.map(({ title, results }) =>
-    printRows({
-      title,
-      rows: [
-        head,
-        ...results.map((result) => [
-          result.title,
-          Math.round(result.requestsPerSecond).toLocaleString('en'),
-          result.p50.toFixed(1),
-          result.p99.toFixed(1),
-          result.processorTime?.toFixed(0) ?? '-',
-          result.ratio?.toFixed(2) ?? '-',
-        ]),
-      ],
-    }),
-  );
-  return tables.join('\n');
-}
+/** A number with so many decimals; a dash for one that was not measured. */
+export const figure = (value = Number.NaN, decimals = 0): string =>
+  Number.isNaN(value)
+    ? '-'
+    : value.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });

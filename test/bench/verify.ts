@@ -1,6 +1,7 @@
 /** Checks that all contestants send equal responses, before any of them is measured. */
 
-import { isDeepStrictEqual } from 'node:util';
+import { deepStrictEqual } from 'node:assert';
+import { seeded } from '../support/random.ts';
 import type { BenchDatabase } from './database.ts';
 import {
   type BenchRequest,
@@ -8,7 +9,6 @@ import {
   type Json,
   pickSubject,
   requestOf,
-  seeded,
   type Workload,
 } from './workloads.ts';
 
@@ -20,7 +20,7 @@ export interface Running {
 
 const samples = 5;
 
-/** @throws if the responses of two contestants to a workload differ. The message names the place. */
+/** @throws if the responses of two contestants to a workload differ. Its cause shows where. */
 export async function verify(
   workload: Workload,
   contestants: readonly Running[],
@@ -42,11 +42,11 @@ export async function verify(
         );
       }
       expected ??= { by: title, response };
-      const place = difference(expected.response, response);
-      if (place) {
-        throw new Error(
-          `"${workload.title}": the response of ${title} differs from that of ${expected.by} at ${place}`,
-        );
+      try {
+        deepStrictEqual(response, expected.response);
+      } catch (cause) {
+        const by = `${title} differs from that of ${expected.by}`;
+        throw new Error(`"${workload.title}": the response of ${by}`, { cause });
       }
     }
   }
@@ -63,16 +63,4 @@ function normalised(value: Json): Json {
   if (Array.isArray(value)) return value.map(normalised);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, normalised(entry)]));
-}
-
-/** The path of the first place where two values differ, with both, or undefined. */
-function difference(one: Json, other: Json, path = 'data'): string | undefined {
-  if (isDeepStrictEqual(one, other)) return undefined;
-  if (typeof one === 'object' && typeof other === 'object' && one !== null && other !== null) {
-    for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
-      const place = difference(one[key], other[key], `${path}.${key}`);
-      if (place) return place;
-    }
-  }
-  return `${path}: ${JSON.stringify(one)} and ${JSON.stringify(other)}`;
 }

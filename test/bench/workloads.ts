@@ -110,6 +110,12 @@ export const workloads: readonly Workload[] = [
   },
 ];
 
+export function workloadNamed(name: string): Workload {
+  const workload = workloads.find((each) => each.name === name);
+  if (!workload) throw new Error(`there is no workload ${name}`);
+  return workload;
+}
+
 const json = { 'Content-Type': 'application/json' };
 
 export function requestOf(workload: Workload, endpoint: Endpoint, subject: Subject): BenchRequest {
@@ -139,15 +145,4 @@ export function pickSubject(random: () => number): Subject {
   const upTo = (limit: number) => Math.floor(random() * limit);
   const user = 1 + upTo(users);
   return { user, session: user + users * upTo(100), template: user + users * upTo(5) };
-}
-
-/** Pseudo-random numbers from 0 to 1 (mulberry32): with the same seed, every contestant gets the same requests. */
-export function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let bits = Math.imul(state ^ (state >>> 15), state | 1);
-    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
-    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

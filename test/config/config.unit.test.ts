@@ -60,6 +60,21 @@ describe('readConfig', () => {
       );
   });
 
+  const choices = Object.entries(settings).flatMap(([name, { takes }]) => {
+    const [, first = '', last] = /^([a-z]+(?:, [a-z]+)*) or ([a-z]+)$/.exec(takes) ?? [];
+    return last === undefined ? [] : [[name, [...first.split(', '), last]] as const];
+  });
+  it.each(choices)('accepts for %s only one of %j', (name, values) => {
+    expect(choices.length).toBeGreaterThan(3);
+    for (const value of values) expect(settings[name]?.schema.safeParse(value).error).toBeUndefined();
+    const others = ['on', 'off', 'yes', values.join()].filter((value) => !values.includes(value));
+    const uppercase = /^OTEL_/.test(name) ? [] : values.map((value) => value.toUpperCase());
+    for (const wrong of [...others, ...uppercase])
+      expect(complaintAbout({ [name]: wrong })).toBe(
+        `${name} is "${wrong}", but takes ${settings[name]?.takes}.`,
+      );
+  });
+
   const wrongSettings = Object.entries({
     LOG_LEVEL: ['INFO'],
     HOST: ['a b', 'http://localhost', 'localhost:4000', '[::1]'],
@@ -75,7 +90,6 @@ describe('readConfig', () => {
     ],
     PERSISTED_OPERATIONS: ['on'],
     PERSISTED_OPERATIONS_FILE: ['operations.txt', 'a.json.bak'],
-    COMPRESSION: ['true', 'ON'],
   }).flatMap(([name, values]) => values.map((wrong) => [name, wrong, settings[name]?.takes] as const));
   it.each(wrongSettings)('rejects %s=%j, which has to be %s', (name, wrong, takes) => {
     expect(complaintAbout({ [name]: wrong })).toBe(

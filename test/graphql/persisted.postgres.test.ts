@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openBeside, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { openBeside, openTestGateway, postGraphql, type TestGateway } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { hasPersistedFile } from '../support/settings.ts';
 import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
@@ -43,20 +43,18 @@ async function ask(
   parameters: object,
   { at = open, token = alice.token, method = 'POST', headers: others }: AskOptions = {},
 ) {
-  const headers = {
-    Accept: 'application/graphql-response+json',
-    'Content-Type': 'application/json',
-    ...(token !== '' && { Authorization: `Bearer ${token}` }),
-    ...others,
-  };
+  const headers = { Accept: 'application/graphql-response+json', ...others };
   const texts = Object.entries(parameters).map(([name, value]): [string, string] => [
     name,
     typeof value === 'string' ? value : JSON.stringify(value),
   ]);
+  const authorization = { Authorization: `Bearer ${token}` };
   const response =
     method === 'POST'
-      ? await fetch(`${at.url}/graphql`, { method, headers, body: JSON.stringify(parameters) })
-      : await fetch(`${at.url}/graphql?${new URLSearchParams(texts)}`, { headers });
+      ? await postGraphql(at, token === '' ? undefined : token, parameters, headers)
+      : await fetch(`${at.url}/graphql?${new URLSearchParams(texts)}`, {
+          headers: { ...authorization, ...headers },
+        });
   const text = await response.text();
   const { status } = response;
   return { status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
@@ -260,5 +258,3 @@ describe('the hash of a query', () => {
     expect((await ask(byHash(schema), { token: '' })).status).toBe(401);
   });
 });
-
-/** Waits long enough for a busy machine. */

@@ -7,6 +7,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { createDocuments } from '../../src/graphql/documents.ts';
 import { createReadInTurn } from '../../src/graphql/readingTurns.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
+import { postGraphql } from '../support/gateway.ts';
 import { hasBatches } from '../support/settings.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
@@ -31,11 +32,7 @@ const inBatch = (name: string, bodyOf: () => unknown): [string, () => unknown[]]
   hasBatches ? [[name, () => [bodyOf()]]] : [];
 
 async function post(token: string, body: unknown) {
-  const response = await fetch(`${gateway.url}/graphql`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
-    body: JSON.stringify(body),
-  });
+  const response = await postGraphql(gateway, token, body);
   return { status: response.status, challenge: response.headers.get('WWW-Authenticate') };
 }
 

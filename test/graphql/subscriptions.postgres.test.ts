@@ -53,24 +53,15 @@ const activeName = 'subscription { activeDttTemplate { name } }';
 const activate = (account: Account, index: 0 | 1 | 2) =>
   postJson(gateway, account.token, `/dtt/templates/${account.dttTemplates[index]}`, { isActive: true });
 
-it('a subscriber gets the current result, then one after every change, by POST and by GET', async () => {
+it('the stream of a subscriber is neither stored nor compressed, by POST and by GET', async () => {
   for (const method of ['POST', 'GET'] as const) {
-    await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: null } });
-    const events = await follow(activeName, { method });
-    expect(events.response.status).toBe(200);
-    expect(events.response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
-    expect(events.response.headers.get('Cache-Control')).toMatch(/no-cache|no-store/);
-    expect(events.response.headers.get('Content-Encoding')).toBeNull();
-    expect(events.response.headers.get('X-Request-Id')).not.toBeNull();
-    expect(await events.next()).toEqual({ activeDttTemplate: null });
-    await activate(alice, 0);
-    const name = (index: number) => ({
-      activeDttTemplate: { name: `Program ${index} of ${alice.username}` },
-    });
-    expect(await events.next()).toEqual(name(0));
-    await activate(alice, 1);
-    expect(await events.next()).toEqual(name(1));
-    events.leave();
+    const { response, next } = await follow(activeName, { method });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('Content-Type')).toMatch(/^text\/event-stream/);
+    expect(response.headers.get('Cache-Control')).toMatch(/no-cache|no-store/);
+    expect(response.headers.get('Content-Encoding')).toBeNull();
+    expect(response.headers.get('X-Request-Id')).not.toBeNull();
+    expect(await next()).toEqual({ activeDttTemplate: null });
   }
 });
 

@@ -273,6 +273,21 @@ export async function graphqlOnEveryPath(
   return { headers, ...response };
 }
 
+/** Posts a body to the GraphQL API: a text as it is, and anything else as JSON. */
+export function postGraphql(
+  { url }: Pick<TestGateway, 'url'>,
+  token: string | undefined,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+  return fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...authorization, ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+}
+
 /** Sends an operation to the GraphQL API once. */
 export async function graphqlOnce(
   { url }: Pick<TestGateway, 'url'>,
@@ -281,12 +296,7 @@ export async function graphqlOnce(
   variables: Record<string, unknown> = {},
   others: Record<string, string> = {},
 ): Promise<GraphqlResponse> {
-  const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
-  const response = await fetch(`${url}/graphql`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', ...authorization, ...others },
-    body: JSON.stringify({ query, variables }),
-  });
+  const response = await postGraphql({ url }, token, { query, variables }, others);
   const { data, errors } = await response.json();
   return { status: response.status, headers: response.headers, data, errors };
 }

@@ -3,27 +3,12 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 
-/** The number of connections, which is that of Dovetail. */
-const poolSize = 10;
-
-export const connectionString = process.env.DATABASE_URL ?? '';
-
 export function openPool(): pg.Pool {
-  const pool = new pg.Pool({ connectionString, max: poolSize });
+  // As many connections as Dovetail has.
+  const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 10 });
   pool.on('error', () => {});
   return pool;
 }
-
-/** A statement that PostgreSQL parses and plans once per connection. */
-export interface Statement {
-  readonly name: string;
-  readonly text: string;
-}
-
-const viewerOfToken: Statement = {
-  name: 'viewer',
-  text: 'SELECT "userId" FROM "ApiToken" WHERE digest = $1 AND "revokedAt" IS NULL',
-};
 
 /** In milliseconds: how long the user of a token is cached. */
 const trusted = 60_000;
@@ -42,7 +27,8 @@ export async function authenticate(pool: pg.Pool, header: string | undefined): P
   const remembered = known.get(digest);
   if (remembered && remembered.until > now) return remembered.viewer;
   const { rows } = await pool.query<{ userId: number }>({
-    ...viewerOfToken,
+    name: 'viewer',
+    text: 'SELECT "userId" FROM "ApiToken" WHERE digest = $1 AND "revokedAt" IS NULL',
     values: [Buffer.from(digest, 'hex')],
   });
   const viewer = rows[0]?.userId;

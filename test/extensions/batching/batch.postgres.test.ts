@@ -10,7 +10,7 @@ import { openExchange } from '../../../src/http/exchange.ts';
 import { jsonResponse } from '../../../src/http/response.ts';
 import { createAccount } from '../../support/accounts.ts';
 import { nobodyListens } from '../../support/exchanges.ts';
-import { openBeside, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { openBeside, openTestGateway, postGraphql, type TestGateway } from '../../support/gateway.ts';
 import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice'], { settings: { BATCHING: 'on' } });
@@ -25,15 +25,8 @@ interface PostOptions {
 }
 
 async function post(body: unknown, { to = gateway, token = alice.token, accept }: PostOptions = {}) {
-  const response = await fetch(`${to.url}/graphql`, {
-    method: 'POST',
-    headers: {
-      'Content-Type': 'application/json',
-      ...(accept !== undefined && { Accept: accept }),
-      ...(token !== '' && { Authorization: `Bearer ${token}` }),
-    },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
-  });
+  const headers = accept === undefined ? {} : { Accept: accept };
+  const response = await postGraphql(to, token === '' ? undefined : token, body, headers);
   return { status: response.status, headers: response.headers, body: await response.json() };
 }
 

@@ -24,8 +24,6 @@ it.each([
     (wrong) => [base, wrong] as const,
   ),
   [exact, '/v1/traces'],
-  ['OTEL_TRACES_EXPORTER', 'console'],
-  ['OTEL_SDK_DISABLED', 'yes'],
 ] as const)('rejects %s=%j', (name, wrong) => {
   expect(complaintAbout({ [name]: wrong })).toBe(
     `${name} is ${JSON.stringify(wrong)}, but takes ${settings[name]?.takes}.`,

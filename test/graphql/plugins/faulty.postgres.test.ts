@@ -3,7 +3,7 @@
 import type { Plugin } from 'graphql-yoga';
 import { afterEach, expect, it } from 'vitest';
 import { createAccount } from '../../support/accounts.ts';
-import { openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { openTestGateway, postGraphql, type TestGateway } from '../../support/gateway.ts';
 
 let gateway: TestGateway | undefined;
 afterEach(async () => {
@@ -17,11 +17,8 @@ async function send(plugin: Plugin, accept: string, query = '{ viewer { username
     extensions: [{ settings: {}, plugins: async () => [plugin] }],
   });
   const { token, dttTemplates } = await createAccount(gateway.database.client, 'alice');
-  const response = await fetch(`${gateway.url}/graphql`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${token}`, Accept: accept, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ query: query.replace('ID', String(dttTemplates[0])) }),
-  });
+  const body = { query: query.replace('ID', String(dttTemplates[0])) };
+  const response = await postGraphql(gateway, token, body, { Accept: accept });
   let text = '';
   for await (const piece of response.body ?? []) {
     text += Buffer.from(piece).toString();

@@ -1,7 +1,8 @@
 /** Cursors of filtered and sorted lists: each is valid only with the same filter and order. */
 
 import { describe, expect, it } from 'vitest';
-import { graphqlOnce } from '../../support/gateway.ts';
+import { createAccount } from '../../support/accounts.ts';
+import { graphqlOnce, graphqlOnEveryPath } from '../../support/gateway.ts';
 import { gatewayWith } from '../../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice']);
@@ -138,6 +139,16 @@ describe('a cursor', () => {
       }
     }
     expect(gateway.log).toEqual([]);
+  });
+
+  it('at a time that Date cannot represent is an error', async () => {
+    const { userId, token } = await createAccount(gateway.database.client, 'beyond');
+    const late = `UPDATE "OssmDevice" SET "lastVisited" = '280000-01-01' WHERE "ownerId" = $1`;
+    await gateway.database.pool.query(late, [userId]);
+    for (const fields of ['edges { cursor }', 'pageInfo { endCursor }']) {
+      const { errors } = await graphqlOnEveryPath(gateway, token, `{ ossmDevices { ${fields} } }`);
+      expect(errors).toMatchObject([{ extensions: { code: 'INTERNAL_SERVER_ERROR' } }]);
+    }
   });
 });
 

@@ -325,13 +325,15 @@ async function expected(
 interface Page {
   readonly totalCount: number;
   readonly nodes: { readonly databaseId: number }[];
+  readonly edges: { readonly cursor: string; readonly node: { readonly databaseId: number } }[];
   readonly pageInfo: { readonly hasNextPage: boolean; readonly hasPreviousPage: boolean } & {
     readonly startCursor: string | null;
     readonly endCursor: string | null;
   };
 }
 
-const page = 'totalCount nodes { databaseId } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }';
+const page =
+  'totalCount nodes { databaseId } edges { cursor node { databaseId } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }';
 const operations = new Map(
   Object.entries(types).map(([name, { list }]) => [
     name,
@@ -347,7 +349,12 @@ async function ask(typeName: string, variables: Where): Promise<Page> {
   const result = await operations.get(typeName)?.run(variables, context);
   expect(result?.errors).toBeUndefined();
   // The type follows from the selection of the operation.
-  return result?.data?.[typeOf(typeName).list] as Page;
+  const found = result?.data?.[typeOf(typeName).list] as Page;
+  const { nodes, edges, pageInfo } = found;
+  expect(edges.map(({ node }) => node)).toEqual(nodes);
+  const ends = { startCursor: edges[0]?.cursor ?? null, endCursor: edges.at(-1)?.cursor ?? null };
+  expect(pageInfo).toMatchObject(ends);
+  return found;
 }
 
 const idsOf = ({ nodes }: Page) => nodes.map(({ databaseId }) => databaseId);
@@ -399,10 +406,39 @@ async function forAWhile<Drawn>(arbitrary: fc.Arbitrary<Drawn>, check: (drawn: D
 
 const timeout = minutes * 60_000 + 60_000;
 
+/** The most items that a page may have. */
+const mostItems = 100;
+
+/** Reads between two rows from either end, and beyond the ends of the list, where there is nothing but the number of all rows. */
+async function checkBounds(
+  name: string,
+  asked: Where,
+  all: readonly number[],
+  places: readonly [number, number],
+): Promise<void> {
+  const { edges, pageInfo } = await ask(name, { ...asked, first: mostItems });
+  expect(pageInfo).toMatchObject({ hasNextPage: all.length > mostItems, hasPreviousPage: false });
+  const [from, to] = places.map((place) => place % Math.max(edges.length, 1)) as [number, number];
+  const between = { ...asked, after: edges[from]?.cursor, before: edges[to]?.cursor };
+  const right = all.slice(from + 1, to);
+  expect(idsOf(await ask(name, { ...between, first: 2 }))).toEqual(right.slice(0, 2));
+  expect(idsOf(await ask(name, { ...between, last: 2 }))).toEqual(right.slice(-2));
+  for (const beyond of [
+    { before: pageInfo.startCursor },
+    { before: pageInfo.startCursor, last: 3 },
+    { offset: all.length },
+    { offset: 2 ** 31 - 1 },
+    ...(pageInfo.hasNextPage ? [] : [{ after: pageInfo.endCursor }]),
+  ])
+    expect(await ask(name, { ...asked, ...beyond })).toMatchObject({ totalCount: all.length, nodes: [] });
+}
+
 it.each(Object.keys(types))(
   `pages of %s have the rows that Prisma’s client finds, in the same order (seed ${seed})`,
   async (name) => {
-    await forAWhile(fc.tuple(filters(name, 3), orders(name), walks), async ([drawn, order, way]) => {
+    const bounds = fc.tuple(fc.nat(mostItems - 1), fc.nat(mostItems - 1));
+    const drawing = fc.tuple(filters(name, 3), orders(name), walks, bounds);
+    await forAWhile(drawing, async ([drawn, order, way, places]) => {
       const all = await expected(name, drawn.meaning, order.meaning);
       const asked = { where: drawn.where, orderBy: order.orderBy };
       const found = await walk(name, asked, way, async ({ totalCount }) => {
@@ -411,6 +447,7 @@ it.each(Object.keys(types))(
       expect(found).toEqual(all);
       const middle = await ask(name, { ...asked, offset: 3, first: 2 });
       expect(idsOf(middle)).toEqual(all.slice(3, 5));
+      await checkBounds(name, asked, all, places);
     });
   },
   timeout,
@@ -421,17 +458,29 @@ it(
   async () => {
     const beneath = prepare(
       parse(`query ($where: DttSessionFilter, $orderBy: [DttSessionOrder!]) {
-        dttDevices(first: 8) { nodes { databaseId sessions(first: 5, where: $where, orderBy: $orderBy) { ${page} } } } }`),
+        dttDevices(first: 8) { nodes { databaseId
+          newest: sessions(first: 5, where: $where, orderBy: $orderBy) { ${page} }
+          oldest: sessions(last: 1, where: $where, orderBy: $orderBy) { ${page} }
+          second: sessions(first: 1, offset: 1, where: $where, orderBy: $orderBy) { ${page} } } } }`),
     );
     await forAWhile(fc.tuple(filters('DttSession', 2), orders('DttSession')), async ([drawn, order]) => {
       const context = createContext(database.sql, viewer, undefined);
       const result = await beneath?.run({ where: drawn.where, orderBy: order.orderBy }, context);
       expect(result?.errors).toBeUndefined();
       // The type follows from the selection of the operation.
-      const devices = result?.data?.dttDevices as { nodes: { databaseId: number; sessions: Page }[] };
-      for (const { databaseId, sessions } of devices.nodes) {
+      const devices = result?.data?.dttDevices as {
+        nodes: ({ databaseId: number } & Record<'newest' | 'oldest' | 'second', Page>)[];
+      };
+      for (const { databaseId, newest, oldest, second } of devices.nodes) {
         const all = await expected('DttSession', drawn.meaning, order.meaning, { trainerId: databaseId });
-        expect([sessions.totalCount, idsOf(sessions)]).toEqual([all.length, all.slice(0, 5)]);
+        for (const [sessions, ids, hasNextPage, hasPreviousPage] of [
+          [newest, all.slice(0, 5), all.length > 5, false],
+          [oldest, all.slice(-1), false, all.length > 1],
+          [second, all.slice(1, 2), all.length > 2, true],
+        ] as const) {
+          expect([sessions.totalCount, idsOf(sessions)]).toEqual([all.length, ids]);
+          expect(sessions.pageInfo).toMatchObject({ hasNextPage, hasPreviousPage });
+        }
       }
     });
   },

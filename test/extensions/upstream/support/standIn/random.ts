@@ -1,5 +1,7 @@
 /** Pseudo-random numbers. The same seed gives the same numbers, so that two stand-ins can be equal. */
 
+import { seeded } from '../../../../support/random.ts';
+
 export interface Random {
   /** At least 0 and below 1. */
   next(): number;
@@ -8,15 +10,8 @@ export interface Random {
   pick<Value>(values: readonly [Value, ...Value[]]): Value;
 }
 
-/** The generator "mulberry32". */
 export function createRandom(seed: number): Random {
-  let state = seed >>> 0;
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const next = seeded(seed);
   const below = (end: number) => Math.floor(next() * end);
   return { next, below, pick: (values) => values[below(values.length)] ?? values[0] };
 }
