@@ -54,15 +54,10 @@ export function createWatchViewer({ feed, viewers, maxAge, retryDelay = 2_000 }:
       expiry = setTimeout(awaitExpiry, Math.min(expiresAt - Date.now(), longestTrust));
     }
 
-    const token = createTokenCheck(viewer, {
-      retryDelay,
-      signal,
-      lookUp: viewers.findAgain,
-      onValid() {
-        awaitExpiry();
-        if (!signal.aborted) changed();
-      },
-      onRevoked: () => end('invalid'),
+    const token = createTokenCheck(viewer, viewers.findAgain, retryDelay, signal, (isValid) => {
+      if (!isValid) return end('invalid');
+      awaitExpiry();
+      if (!signal.aborted) changed();
     });
     const unsubscribe = feed.subscribe((change) => {
       if (change.kind === 'user' && change.userId !== viewer.id) return;
@@ -102,21 +97,17 @@ export function createWatchViewer({ feed, viewers, maxAge, retryDelay = 2_000 }:
   };
 }
 
-interface TokenCheckOptions {
-  /** Looks the token up. @returns what it is now, null if it is revoked. */
-  lookUp(viewer: Viewer): Promise<Viewer | null>;
-  readonly retryDelay: number;
-  /** Aborted when the subscription ends. */
-  readonly signal: AbortSignal;
-  /** Called when the token is known to be valid: once, however often `doubt` was called during the check. */
-  onValid(): void;
-  onRevoked(): void;
-}
-
-/** Looks up a token each time it may have been revoked. Retries while the database fails. */
+/**
+ * Looks up a token each time it may have been revoked. Retries while the database fails.
+ * @param signal aborted when the subscription ends.
+ * @param onChecked called after each check with whether the token is valid: once, however often `doubt` was called during the check.
+ */
 function createTokenCheck(
   given: Viewer,
-  { lookUp, retryDelay, signal, onValid, onRevoked }: TokenCheckOptions,
+  lookUp: Viewers['findAgain'],
+  retryDelay: number,
+  signal: AbortSignal,
+  onChecked: (isValid: boolean) => void,
 ) {
   let viewer = given;
   let mayBeRevoked = false;
@@ -127,14 +118,14 @@ function createTokenCheck(
     while (mayBeRevoked) {
       mayBeRevoked = false;
       const found = await lookUp(viewer).catch(() => undefined);
-      if (found === null) return onRevoked();
+      if (found === null) return onChecked(false);
       viewer = found ?? viewer;
       if (found) continue;
       mayBeRevoked = true;
       await sleep(retryDelay, undefined, { signal });
     }
     isChecking = false;
-    if (!signal.aborted) onValid();
+    if (!signal.aborted) onChecked(true);
   }
 
   return {

@@ -4,7 +4,7 @@
  */
 
 import type { Viewer } from '../auth/viewer.ts';
-import type { ViewerObserver, WatchViewer } from '../auth/watchViewer.ts';
+import type { WatchViewer } from '../auth/watchViewer.ts';
 import type { Config } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createUserQueue } from '../http/keyedQueue.ts';
@@ -29,19 +29,23 @@ interface LiveReadsOptions {
 }
 
 /** What is read, and how its responses are judged. */
-interface LiveRead extends Pick<FollowOptions, 'judge' | 'seen'> {
+interface LiveRead {
   readonly exchange: Exchange;
   readonly viewer: Viewer;
   /** The key of the response in the cache; undefined for one that is never cached. */
   readonly key: string | undefined;
   /** Reads by a context with new loaders, which have not cached the data of earlier executions. */
   read(context: Context): Promise<Computed>;
+  /** Whether the read has failed, and is to be repeated; and whether the response is the last: it would come again each time. */
+  judge(response: HttpResponse): { readonly hasFailed: boolean; readonly isLast: boolean };
+  /** The entity tag of the response that the client has already. */
+  readonly seen?: string | undefined;
 }
 
 export type LiveReads = ReturnType<typeof createLiveReads>;
 
 export function createLiveReads(options: LiveReadsOptions) {
-  const { watchViewer, cache, createContext, isValid } = options;
+  const { cache, createContext } = options;
   const open = createUserQuota(options.config.MAX_SUBSCRIPTIONS);
   // The live reads of a user delay no other user.
   const inTurn = createUserQueue();
@@ -51,47 +55,18 @@ export function createLiveReads(options: LiveReadsOptions) {
     tooMany: `There are ${open.limit} subscriptions open; at most ${open.limit} are allowed`,
 
     /** The responses now and after each change; undefined if the user has reached the limit. */
-    follow({ exchange, viewer, key, read, ...others }: LiveRead): FollowedResponses | undefined {
+    follow(live: LiveRead): FollowedResponses | undefined {
+      const { exchange, viewer, key } = live;
       if (!open.acquire(viewer.id)) return undefined;
       exchange.isInQuota = true;
-      return followChanges({
-        ...others,
-        async run(now) {
-          const compute = () => inTurn(now.id, () => read(createContext(now)));
-          if (key === undefined) return (await compute()).response;
-          return (await cache.get(now.id, key)) ?? cache.compute(now.id, key, compute);
-        },
-        watch: (observer) => watchViewer(viewer, observer),
-        reason: () =>
-          isValid(viewer).then(
-            (valid) => (valid ? 'closing' : 'revoked'),
-            () => 'failed',
-          ),
-        report: exchange.report,
-        // A WebSocket closes by itself.
-        closing: exchange.transport === undefined ? options.closing : undefined,
-        stopped: () => open.release(viewer.id),
-      });
+      const run = async (now: Viewer) => {
+        const compute = () => inTurn(now.id, () => live.read(createContext(now)));
+        if (key === undefined) return (await compute()).response;
+        return (await cache.get(now.id, key)) ?? cache.compute(now.id, key, compute);
+      };
+      return followChanges(options, live, run, () => open.release(viewer.id));
     },
   };
-}
-
-interface FollowOptions {
-  /** Returns the current response for the viewer as the token is now. */
-  run(viewer: Viewer): Promise<HttpResponse>;
-  /** Whether the read has failed, and is to be repeated; and whether the response is the last: it would come again each time. */
-  judge(response: HttpResponse): { readonly hasFailed: boolean; readonly isLast: boolean };
-  /** The entity tag of the response that the client has already. */
-  readonly seen?: string | undefined;
-  watch(observer: ViewerObserver): ReturnType<WatchViewer>;
-  /** Why the responses have ended with a token that has not expired. Never rejects. */
-  reason(): Promise<Ending>;
-  /** Called with each error that is hidden from the client. */
-  report(error: unknown): void;
-  /** Aborted when the responses have to end because the gateway closes. */
-  readonly closing: AbortSignal | undefined;
-  /** Called once, when the responses have ended. */
-  stopped(): void;
 }
 
 /** Responses that can be ended at any time. */
@@ -101,23 +76,31 @@ type FollowedResponses = Required<Pick<AsyncIterator<HttpResponse, undefined>, '
  * The responses to a live read, never the same twice in a row. A client that reads slowly misses some, and gets the newest. After a
  * temporary failure the read is repeated later. The responses end with the token, and after one that is the last. `return` ends them at
  * once: a pending `next` settles as well.
+ * @param run returns the current response for the viewer as the token is now.
+ * @param stopped called once, when the responses have ended.
  * @throws {OperationFailed} by `next`, once, if the responses do not end in order.
  */
-export function followChanges(options: FollowOptions): FollowedResponses {
-  const { run, judge, reason, report, closing, stopped } = options;
+export function followChanges(
+  options: Pick<LiveReadsOptions, 'watchViewer' | 'isValid' | 'closing'>,
+  { exchange, viewer, judge, seen }: Pick<LiveRead, 'exchange' | 'viewer' | 'judge' | 'seen'>,
+  run: (viewer: Viewer) => Promise<HttpResponse>,
+  stopped: () => void,
+): FollowedResponses {
+  // A WebSocket closes by itself.
+  const closing = exchange.transport === undefined ? options.closing : undefined;
   /** Whether something may have changed since the last execution began. */
   let isDue = false;
   let isOver = false;
   /** Why they have ended, if not in order. */
   let ending: Ending | Promise<Ending> | undefined;
-  const isRepeated = createRepetitionCheck(options.seen);
+  const isRepeated = createRepetitionCheck(seen);
   let wake = () => {};
-  const watch = options.watch({
+  const watch = options.watchViewer(viewer, {
     changed() {
       isDue = true;
       wake();
     },
-    ended: (problem) => stop(problem === 'expired' ? problem : reason()),
+    ended: (problem) => stop(problem === 'expired' ? problem : reasonFor(options.isValid(viewer))),
   });
   const close = () => stop('closing');
   closing?.addEventListener('abort', close);
@@ -141,10 +124,10 @@ export function followChanges(options: FollowOptions): FollowedResponses {
   /** The current response; undefined if the client may not have it, or has had it. */
   async function runOnce(): Promise<HttpResponse | undefined> {
     isDue = false;
-    const viewer = watch.viewerNow();
-    const response = await run(viewer);
+    const now = watch.viewerNow();
+    const response = await run(now);
     // While the token is checked, nothing is delivered, and nothing for what it was before. When it is found valid, `changed` is called.
-    if (isOver || !watch.isTrusted || viewer !== watch.viewerNow()) return undefined;
+    if (isOver || !watch.isTrusted || now !== watch.viewerNow()) return undefined;
     const { hasFailed, isLast } = judge(response);
     watch.noteResult(hasFailed);
     if (isLast) stop();
@@ -159,7 +142,7 @@ export function followChanges(options: FollowOptions): FollowedResponses {
           if (response !== undefined) return { done: false, value: response };
         }
       } catch (error) {
-        report(error);
+        exchange.report(error);
         stop('failed');
       }
       const why = await ending;
@@ -173,6 +156,13 @@ export function followChanges(options: FollowOptions): FollowedResponses {
     },
   };
 }
+
+/** Why responses have ended with a token that has not expired. Never rejects. */
+const reasonFor = (isValid: Promise<boolean>): Promise<Ending> =>
+  isValid.then(
+    (valid) => (valid ? 'closing' : 'revoked'),
+    () => 'failed',
+  );
 
 /**
  * Returns a function that tells whether a response is the same as the one before.

@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { createWatchViewer } from '../../src/auth/watchViewer.ts';
 import { judge } from '../../src/graphql/plugins/liveQueries.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
 import { createKeyedQueue } from '../../src/http/keyedQueue.ts';
 import { type HttpResponse, jsonResponse, revalidated } from '../../src/http/response.ts';
 import type { OperationFailed } from '../../src/schema/endings.ts';
@@ -31,27 +32,25 @@ function open(seen?: string) {
   const report = vi.fn();
   const stopped = vi.fn();
   const closing = new AbortController();
-  const results = followChanges({
-    async run() {
+  const watchViewer = createWatchViewer({
+    feed: fake.feed,
+    viewers: { findAgain: async (viewer) => ((await state.isValid()) ? viewer : null) },
+    maxAge: 300,
+    retryDelay: 1,
+  });
+  // Only the report of the exchange is used.
+  const exchange = { report } as unknown as Exchange;
+  const results = followChanges(
+    { watchViewer, isValid: () => state.isValid(), closing: closing.signal },
+    { exchange, viewer: alice, judge, seen },
+    async () => {
       state.runs++;
       const { result } = state;
       await state.held;
       return result;
     },
-    judge,
-    seen,
-    watch: (observer) =>
-      createWatchViewer({
-        feed: fake.feed,
-        viewers: { findAgain: async (viewer) => ((await state.isValid()) ? viewer : null) },
-        maxAge: 300,
-        retryDelay: 1,
-      })(alice, observer),
-    reason: async () => 'revoked',
-    report,
-    closing: closing.signal,
     stopped,
-  });
+  );
   return {
     ...fake,
     state,
