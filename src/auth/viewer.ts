@@ -67,13 +67,12 @@ export function createViewers(
   onFound: (userId: number) => void = () => {},
 ) {
   const known = createTokenCache(feed, maxAge);
-  const noteUse = createUseNotes(sql);
 
   /** The viewer of a cached token. */
   function use(entry: Known): Presented {
     const now = Date.now();
     if (hasExpired(entry.viewer, now)) return 'expired';
-    noteUse(entry, now);
+    noteUse(sql, entry, now);
     return entry.viewer;
   }
 
@@ -152,19 +151,17 @@ function viewerOf({ id, userId, scope, digest, validUntil }: FoundToken): Known[
 }
 
 /** Writes when tokens were last used. No request waits for that, or fails if it fails. */
-function createUseNotes(sql: Sql) {
-  return (entry: Known, now: number): void => {
-    if (now - entry.noted < lastUsedPrecision) return;
-    entry.noted = now;
-    const stale = new Date(now - lastUsedPrecision);
-    // The statement checks the time again: another process, or another request of a burst, may have written it.
-    sql
-      .run(
-        'UPDATE "ApiToken" SET "lastUsedAt" = $2 WHERE id = $1 AND ("lastUsedAt" IS NULL OR "lastUsedAt" <= $3)',
-        [entry.viewer.tokenId, new Date(now), stale],
-      )
-      .catch(() => {});
-  };
+function noteUse(sql: Sql, entry: Known, now: number): void {
+  if (now - entry.noted < lastUsedPrecision) return;
+  entry.noted = now;
+  const stale = new Date(now - lastUsedPrecision);
+  // The statement checks the time again: another process, or another request of a burst, may have written it.
+  sql
+    .run(
+      'UPDATE "ApiToken" SET "lastUsedAt" = $2 WHERE id = $1 AND ("lastUsedAt" IS NULL OR "lastUsedAt" <= $3)',
+      [entry.viewer.tokenId, new Date(now), stale],
+    )
+    .catch(() => {});
 }
 
 /** Caches tokens until the feed announces that they may have changed. */

@@ -203,13 +203,6 @@ const core: SettingsGroup = { settings, requires: { DATABASE_DIRECT_URL: 'DATABA
 export const settingsOf = (groups: readonly SettingsGroup[]): Settings =>
   Object.assign({}, ...[core, ...groups].map((group) => group.settings));
 
-/** A message about a wrong value of a setting, without secrets. */
-function complaintAbout(name: string, { takes, secret, advice }: Settings[string], value: string): string {
-  const got = secret ? 'not valid' : shown(value);
-  const next = advice?.(value);
-  return `${name} is ${got}, but takes ${takes}.${next === undefined ? '' : ` ${next}`}`;
-}
-
 export type Config = ValuesOf<typeof settings>;
 
 /** The address of a path for people and programs that have no page of the gateway before them: with PUBLIC_URL a URL. */
@@ -238,9 +231,14 @@ export function readConfig(env: Environment, groups: readonly SettingsGroup[] = 
   const all = settingsOf(groups);
   const { values: given, complaints } = readValues(env, all);
   const values: Record<string, unknown> = {};
-  for (const [name, setting] of Object.entries(all)) {
-    const { success, data } = setting.schema.safeParse(given[name]);
-    if (!success) complaints.push(complaintAbout(name, setting, given[name] ?? ''));
+  for (const [name, { schema, secret, takes, advice }] of Object.entries(all)) {
+    const { [name]: value = '' } = given;
+    const { success, data } = schema.safeParse(given[name]);
+    const next = success ? undefined : advice?.(value);
+    if (!success)
+      complaints.push(
+        `${name} is ${secret ? 'not valid' : shown(value)}, but takes ${takes}.${next ? ` ${next}` : ''}`,
+      );
     values[name] = data;
   }
   // Each value is an output of the schema of its own name, as `Config` says.

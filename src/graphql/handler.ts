@@ -18,7 +18,7 @@ import { isRecord, parseJson, readJson } from '../http/json.ts';
 import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
-import type { Batch, BatchedOperation, Computed, OtherWork, Task, Work } from '../http/task.ts';
+import type { Batch, BatchedOperation, OtherWork, Task, Work } from '../http/task.ts';
 import { createExplorer } from '../pages/explorer.ts';
 import type { TokenFor } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
@@ -77,14 +77,12 @@ interface GraphqlOptions {
 /** The work for a request, or the response to a request that cannot be read. */
 type Handled = HttpResponse | Task | Batch;
 
-type GraphqlHandler = (exchange: Exchange, viewer: Viewer | null) => Handled | Promise<Handled>;
-
 const otherMethod = 'Use GET or POST';
 
 /** GraphQL over SSE: a client that wants one event stream for all its operations begins with a PUT. */
 const noSingleConnection = `${otherMethod}. With graphql-sse, set singleConnection: false`;
 
-export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
+export function createGraphqlHandler(options: GraphqlOptions) {
   const { config, recheck, takesBatches } = options;
   const tasks = createTasks(options);
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.tokenFor, config) : undefined;
@@ -105,7 +103,7 @@ export function createGraphqlHandler(options: GraphqlOptions): GraphqlHandler {
       : unauthorized(exchange);
   }
 
-  return (exchange, viewer) => {
+  return (exchange: Exchange, viewer: Viewer | null): Handled | Promise<Handled> => {
     const { message, request } = exchange;
     if (message) return tasks.of({ exchange, viewer, accepted: asMessage }, message);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
@@ -136,7 +134,7 @@ function createTasks(options: GraphqlOptions) {
   const documents = createDocuments(config, options.schema, others.length === 0);
   const persisted = createPersistedOperations(config, options.persisted);
   const yoga = startYoga({ ...options, documents, persisted, others });
-  const run = createRun(yoga, others, options.createContext);
+  const runByYoga = createRun(yoga, others, options.createContext);
   const inTurn = createKeyedQueue<'anonymous'>(() => setImmediate());
   const readInTurn = createReadInTurn(documents, persisted, options.recheck);
 
@@ -164,12 +162,19 @@ function createTasks(options: GraphqlOptions) {
     const resolved = viewer ? resolve(params, viewer, named) : undefined;
     const found = resolved && 'operation' in resolved ? resolved : undefined;
     const type = found?.operation.type;
-    const respond = () => run(received, given, params, found);
+    const respond = () => runByYoga(received, given, params, found);
     const variables = isRecord(params) ? params.variables : undefined;
     if (type !== OperationTypeNode.QUERY || !accepted.whole || found?.operation.readsTokens(variables))
       return other(respond, type === OperationTypeNode.MUTATION);
-    const mayCache = isRecord(params) && !persisted.registers(params);
-    return { kind: 'query', run: async () => computed(received, await respond(), mayCache) };
+    const run = async () => {
+      const response = await respond();
+      if ('stream' in response) throw new Error('a query has one result');
+      const isCacheable = isRecord(params) && !persisted.registers(params) && !response.errorCode;
+      // A GET may be conditional (`If-None-Match`).
+      const isConditional = isCacheable && isRead(received.exchange);
+      return { response: isConditional ? revalidated(response, vary) : response, isCacheable };
+    };
+    return { kind: 'query', run };
   }
 
   return {
@@ -263,20 +268,6 @@ const other = (run: OtherWork['run'], mayHaveWritten = false): OtherWork => ({
   run,
   mayHaveWritten,
 });
-
-/** The result of a query. A GET may be conditional (`If-None-Match`). */
-function computed(
-  { exchange }: Received,
-  response: HttpResponse | StreamedResponse,
-  mayCache: boolean,
-): Computed {
-  if ('stream' in response) throw new Error('a query has one result');
-  const isCacheable = mayCache && response.errorCode === undefined;
-  return {
-    response: isCacheable && isRead(exchange) ? revalidated(response, vary) : response,
-    isCacheable,
-  };
-}
 
 /** The parameters of a request. */
 const names = ['query', 'documentId', 'operationName', 'variables', 'extensions'];

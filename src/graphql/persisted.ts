@@ -20,12 +20,8 @@ export interface NamedOperations {
   readonly operations: ReadonlyMap<string, string>;
 }
 
-/** The parameters of a request that say which document to run. Clients name an id in two ways. None of them is checked. */
-interface DocumentParameters {
-  readonly query?: unknown;
-  readonly documentId?: unknown;
-  readonly extensions?: unknown;
-}
+/** The parameters of a request, none of which is checked. Clients name the id of a document in two ways. */
+type Parameters = Readonly<Record<string, unknown>>;
 
 export type PersistedOperations = ReturnType<typeof createPersistedOperations>;
 
@@ -47,7 +43,7 @@ export function createPersistedOperations(config: Pick<Config, 'PERSISTED_OPERAT
   const keyOf = ({ id }: UserRef, hash: string) => `${id} ${hash}`;
 
   /** The hash with which a request sends its query to have it registered. */
-  const hashBeside = (request: DocumentParameters) =>
+  const hashBeside = (request: Parameters) =>
     !only && typeof queryIn(request) === 'string' ? hashIn(request.extensions) : undefined;
 
   function byHash(hash: string, viewer: UserRef | null): string | GraphQLError {
@@ -63,7 +59,7 @@ export function createPersistedOperations(config: Pick<Config, 'PERSISTED_OPERAT
      * The document that a request sends or names; an error if it may not, or does so wrongly; undefined if it does neither.
      * @param viewer null for an anonymous client, which has registered nothing.
      */
-    find(request: DocumentParameters, viewer: UserRef | null): string | GraphQLError | undefined {
+    find(request: Parameters, viewer: UserRef | null): string | GraphQLError | undefined {
       const query = queryIn(request);
       if (query != null && typeof query !== 'string') return unreadableRequest('query must be a string');
       if (only && query != null) return requestError(onlyPersisted);
@@ -78,7 +74,7 @@ export function createPersistedOperations(config: Pick<Config, 'PERSISTED_OPERAT
      * Registers the query of a request, if it comes with its hash: from then on the same viewer can name it by the hash. The
      * query must be one that `find` gave, and that can be run.
      */
-    register(request: DocumentParameters, user: UserRef): void {
+    register(request: Parameters, user: UserRef): void {
       const hash = hashBeside(request);
       if (typeof hash === 'string' && typeof request.query === 'string')
         registered.set(keyOf(user, hash), request.query);
@@ -88,7 +84,7 @@ export function createPersistedOperations(config: Pick<Config, 'PERSISTED_OPERAT
      * Whether a request sends a query to have it registered. Its response must not be cached: when the query is evicted, the
      * client sends it again, and that request has to get here to register it.
      */
-    registers: (request: DocumentParameters): boolean => hashBeside(request) !== undefined,
+    registers: (request: Parameters): boolean => hashBeside(request) !== undefined,
   };
 }
 
@@ -111,11 +107,11 @@ function findById(file: File, id: unknown): string | GraphQLError {
 }
 
 /** The query of a request. An empty one beside an id counts as none: some clients have to send one. */
-const queryIn = ({ query, documentId, extensions }: DocumentParameters) =>
+const queryIn = ({ query, documentId, extensions }: Parameters) =>
   query === '' && (documentId != null || hashIn(extensions) !== undefined) ? undefined : query;
 
 /** The hash by which a request names a query, an error if it is malformed, or undefined if there is none. */
-function hashIn(extensions: DocumentParameters['extensions']): string | GraphQLError | undefined {
+function hashIn(extensions: unknown): string | GraphQLError | undefined {
   const given = isRecord(extensions) ? extensions.persistedQuery : undefined;
   if (given == null) return undefined;
   if (!isRecord(given) || typeof given.sha256Hash !== 'string')

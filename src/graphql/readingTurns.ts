@@ -14,23 +14,21 @@ import type { PersistedOperations } from './persisted.ts';
 /** What a request of a viewer sends or names: a document, or the error of one that names it wrongly; undefined if it does neither. */
 export type Named = string | GraphQLError | undefined;
 
-/**
- * Does work that begins by reading the document of a request: at once if the document is cached, or else when it is the user's turn.
- * The viewer is null for an anonymous client, or if the token has ended meanwhile.
- */
-type ReadInTurn = <Result>(
-  params: unknown,
-  received: Pick<RequestContext, 'exchange' | 'viewer'>,
-  work: (viewer: Viewer | null, named: Named) => Result,
-) => Result | Promise<Result>;
-
 export function createReadInTurn(
   documents: Documents,
   persisted: Pick<PersistedOperations, 'find'>,
   recheck: Recheck,
-): ReadInTurn {
+) {
   const inTurn = createUserQueue();
-  return (params, { exchange, viewer }, work) => {
+  /**
+   * Does work that begins by reading the document of a request: at once if the document is cached, or else when it is the user's turn.
+   * The viewer is null for an anonymous client, or if the token has ended meanwhile.
+   */
+  return <Result>(
+    params: unknown,
+    { exchange, viewer }: Pick<RequestContext, 'exchange' | 'viewer'>,
+    work: (viewer: Viewer | null, named: Named) => Result,
+  ): Result | Promise<Result> => {
     const named = viewer && isRecord(params) ? persisted.find(params, viewer) : undefined;
     if (!viewer || typeof named !== 'string' || documents.has(named)) return work(viewer, named);
     // For a client that has left, nothing is read.

@@ -52,7 +52,12 @@ export function createRestHandler(options: RestOptions) {
     const { target, request } = exchange;
     const path = exchange.path.slice(restPath.length);
     if (!viewer) {
-      if (docsPath !== undefined && path === '' && asksForPage(exchange)) return redirect(docsPath);
+      if (docsPath !== undefined && path === '' && asksForPage(exchange))
+        return textResponse(302, `See ${docsPath}.`, {
+          Location: docsPath,
+          'Cache-Control': 'no-store',
+          Vary: 'Accept, Authorization',
+        });
       return unauthorized(exchange);
     }
     const match = matchPath(path);
@@ -134,11 +139,6 @@ async function respond(
   } catch (error) {
     return failureResponse(exchange, error);
   }
-}
-
-function redirect(path: string): HttpResponse {
-  const headers = { Location: path, 'Cache-Control': 'no-store', Vary: 'Accept, Authorization' };
-  return textResponse(302, `See ${path}.`, headers);
 }
 
 /** Returns a function that finds the routes of a path. A literal path takes precedence over one that ends in `{id}`. */

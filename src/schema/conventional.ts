@@ -3,7 +3,7 @@
  * What they read is restricted to the viewer by the client (`src/database/scope`).
  */
 
-import { type GraphQLObjectType, type GraphQLSchema, isObjectType } from 'graphql';
+import { type GraphQLField, type GraphQLObjectType, type GraphQLSchema, isObjectType } from 'graphql';
 import type { ModelName } from '../database/models.ts';
 import { checkSelection } from '../database/scope/scope.ts';
 import type { Context } from './context.ts';
@@ -40,12 +40,8 @@ function checkSelections(type: GraphQLObjectType): void {
 }
 
 /** The relation that a field of the plugin reads. */
-const relationOf = ({
-  extensions: { pothosPrismaRelationField: relation },
-}: {
-  readonly extensions: Extensions;
-}) => (relation as { readonly name: string } | undefined)?.name;
-type Extensions = Readonly<Record<string, unknown>>;
+const relationOf = ({ extensions }: GraphQLField<unknown, unknown>) =>
+  (extensions.pothosPrismaRelationField as { readonly name: string } | undefined)?.name;
 
 /**
  * Tells the plugin which rows of relations the fields of the reader need, so that they may be below a field of the plugin, which

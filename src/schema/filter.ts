@@ -50,32 +50,19 @@ export const filterRef = once((type: FilterableType) => builder.inputRef<FilterI
 export const orderRef = once((type: FilterableType) => builder.inputRef<OrderInput>(`${type}Order`));
 
 /** The fields by which lists of a type can be filtered. Must not be called before all types have their fields. */
-const filterFields = once((type: FilterableType): readonly FilterField[] =>
-  [...interfacesOf(type), type].flatMap(ownFields),
-);
-
-function interfacesOf(type: string): string[] {
+const filterFields = once((type: FilterableType): readonly FilterField[] => {
   const config = builder.configStore.getTypeConfig(type);
-  if (config.kind !== 'Object') return [];
-  return config.interfaces.map((each) => builder.configStore.getTypeConfig(each).name);
-}
-
-function ownFields(type: string): FilterField[] {
-  return [...builder.configStore.getFields(type)].flatMap(
-    ([name, { type: its, extensions, description }]) => {
-      const target = needsIn(extensions ?? {})?.filter;
-      if (!target || its.kind === 'List') return [];
-      return [
-        {
-          name,
-          description: description ?? '',
-          target,
-          isNullable: 'nullable' in its && its.nullable === true,
-        },
-      ];
-    },
-  );
-}
+  const interfaces = config.kind === 'Object' ? config.interfaces : [];
+  const names = [...interfaces.map((each) => builder.configStore.getTypeConfig(each).name), type];
+  const fields = names.flatMap((each) => [...builder.configStore.getFields(each)]);
+  return fields.flatMap(([name, { type: its, extensions, description }]) => {
+    const target = needsIn(extensions ?? {})?.filter;
+    const isNullable = 'nullable' in its && its.nullable === true;
+    return target && its.kind !== 'List'
+      ? [{ name, description: description ?? '', target, isNullable }]
+      : [];
+  });
+});
 
 interface OrderInput {
   /** Its column. */

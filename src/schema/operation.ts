@@ -229,8 +229,9 @@ function createVariants(
 export function nameArguments(document: DocumentNode, errors: readonly GraphQLError[] | undefined): void {
   let known: ArgumentNode[] | undefined;
   for (const error of errors ?? []) {
+    const { originalError: cause } = error;
     // Client errors of resolvers name their argument already, and unexpected errors are masked.
-    if (error.extensions.code !== undefined || !isOfGraphql(error)) continue;
+    if (error.extensions.code !== undefined || (cause && !(cause instanceof GraphQLError))) continue;
     known ??= argumentsIn(document);
     const argument = argumentOf(error, known);
     if (argument !== undefined) error.extensions.argument = argument;
@@ -238,9 +239,6 @@ export function nameArguments(document: DocumentNode, errors: readonly GraphQLEr
     if (node?.kind === Kind.VARIABLE_DEFINITION) error.extensions.variable = node.variable.name.value;
   }
 }
-
-const isOfGraphql = ({ originalError: cause }: GraphQLError): boolean =>
-  cause === undefined || cause instanceof GraphQLError;
 
 function argumentsIn(document: DocumentNode): ArgumentNode[] {
   const found: ArgumentNode[] = [];

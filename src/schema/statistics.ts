@@ -61,10 +61,8 @@ type Key = ({ readonly columns: readonly string[] } | { readonly partColumn: str
 };
 
 /** The types of a group and of the total. Their fields have the names of figures and keys. */
-const typesOf = ({ model }: Pick<Subject, 'model'>) => ({
-  group: `${model}StatsGroup`,
-  total: `${model}StatsTotal`,
-});
+const groupType = (model: ListedType) => `${model}StatsGroup`;
+const totalType = (model: ListedType) => `${model}StatsTotal`;
 
 interface StatisticsArguments {
   readonly where?: FilterInput | null | undefined;
@@ -73,12 +71,6 @@ interface StatisticsArguments {
   readonly timeZone?: string | null | undefined;
   readonly fill?: boolean | null | undefined;
   readonly maxGroups?: number | null | undefined;
-}
-
-interface StatsPeriod {
-  readonly date: string;
-  readonly from: Date;
-  readonly to: Date;
 }
 
 /**
@@ -104,10 +96,12 @@ async function readStatistics(
   const { where } = args;
   const condition = readFilter(model, where, context.viewer);
   const visibleRows = visibleTo(context.viewer, model);
-  const types = typesOf({ model });
   // The fields of groups and of the total need figures and keys by their names, as the fields of a row need columns.
   const selectedIn = (field: string, typeName: string) => selectFor(info, { paths: [[field]], typeName });
-  const selected = { ...selectedIn('groups', types.group), ...selectedIn('total', types.total) };
+  const selected = {
+    ...selectedIn('groups', groupType(model)),
+    ...selectedIn('total', totalType(model)),
+  };
   const wanted = Object.fromEntries(
     Object.entries(figures).filter(([name]) => Object.hasOwn(selected, name)),
   );
@@ -212,24 +206,21 @@ function figuresOf(row: GroupedRow, figures: Figures): Readonly<Record<string, u
 /** Rounds a sum. PostgreSQL may add floats in any order, so the last digits vary, but repeated requests must get the same sum. */
 const rounded = (value: number): number => Number(value.toPrecision(12));
 
-function periodOf({ period, from, to }: GroupedRow): StatsPeriod | null {
+function periodOf({ period, from, to }: GroupedRow) {
   if (typeof period !== 'number' || typeof from !== 'number' || typeof to !== 'number') return null;
   const [date = ''] = new Date(period * 86_400_000).toISOString().split('T');
   return { date, from: new Date(from), to: new Date(to) };
 }
 
-/** The only abbreviations of three letters that mean the same everywhere. */
-const abbreviations = new Set(['UTC', 'GMT']);
-
 /**
  * Checks the name of a time zone.
  *
  * JavaScript and PostgreSQL know other names of three letters, but with different meanings: `IST` is in India or in Israel, and
- * `CET` has summer time or has none. Some versions of Node.js accept offsets, which PostgreSQL reads with the opposite sign.
+ * `CET` has summer time or has none. Only `UTC` and `GMT` mean the same everywhere. Some versions of Node.js accept offsets, which PostgreSQL reads with the opposite sign.
  * @throws a client error for an unknown or ambiguous name.
  */
 function readTimeZone(name: string): string {
-  const isAmbiguous = /^[a-z]{3}$/i.test(name) && !abbreviations.has(name.toUpperCase());
+  const isAmbiguous = /^(?!utc|gmt)[a-z]{3}$/i.test(name);
   if (isAmbiguous || !/^[a-z]/i.test(name) || !isKnown(name)) throw unknownTimeZone(name, 'and is not');
   return name;
 }
@@ -257,10 +248,14 @@ function isKnown(timeZone: string): boolean {
  * @param does how the column is aggregated. With `is`, a count counts only rows whose column has that value.
  */
 const figureOf =
-  (of: Figure['of']) => (does: Figure['does'], description: string, column?: string, is?: boolean) => {
-    const figure: Figure = { of, does, description, column, is };
-    return figure;
-  };
+  (of: Figure['of']) =>
+  (does: Figure['does'], description: string, column?: string, is?: boolean): Figure => ({
+    of,
+    does,
+    description,
+    column,
+    is,
+  });
 export const records = figureOf('rows');
 export const parts = figureOf('parts');
 
@@ -269,7 +264,7 @@ builder.scalarType('LocalDate', {
   specifiedByURL: 'https://scalars.graphql.org/andimarek/local-date.html',
 });
 
-const StatsPeriod = builder.objectRef<StatsPeriod>('StatsPeriod').implement({
+const StatsPeriod = builder.objectRef<NonNullable<ReturnType<typeof periodOf>>>('StatsPeriod').implement({
   description:
     'A day, a week or a month in a time zone. Its length follows clock changes: a day may have 23 or 25 hours.',
   fields: (t) => ({
@@ -319,12 +314,11 @@ const periodKeys = {
 export function addStatistics(options: Subject) {
   const { model, noun, descriptions } = options;
   const interfaces = [addFigures(options)];
-  const types = typesOf(options);
-  const total = builder.objectRef<FigureRow>(types.total).implement({
+  const total = builder.objectRef<FigureRow>(totalType(model)).implement({
     description: 'The figures of all sessions together.',
     interfaces,
   });
-  const group = builder.objectRef<FigureRow>(types.group).implement({
+  const group = builder.objectRef<FigureRow>(groupType(model)).implement({
     description: 'The figures of a group of sessions. Keys that the sessions were not grouped by are null.',
     interfaces,
     fields: (t) => ({

@@ -1,5 +1,6 @@
 /** Records by their global ids. */
 
+import type { GraphQLError } from 'graphql';
 import { argumentError } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import { nullOnlyWithError } from '../fields.ts';
@@ -32,7 +33,14 @@ builder.queryFields((t) => ({
     resolve: async (_root, { ids }, context, info) => {
       if (ids.length > pageSize.highest)
         throw argumentError('ids', `ids must have at most ${pageSize.highest} items`);
-      const named = ids.map((id) => attempt(() => readGlobalId(id, 'ids')));
+      const named = ids.map((id) => {
+        try {
+          return readGlobalId(id, 'ids');
+        } catch (error) {
+          // It throws client errors alone.
+          return error as GraphQLError;
+        }
+      });
       const valid = named.flatMap((each) => (each instanceof Error ? [] : each));
       const found = (await readNodes(valid, { context, info })).values();
       // An error in the place of a record is that of this place alone.
@@ -40,13 +48,3 @@ builder.queryFields((t) => ({
     },
   }),
 }));
-
-/** The value that a function returns, or the error that it throws. */
-function attempt<Value>(run: () => Value): Value | Error {
-  try {
-    return run();
-  } catch (error) {
-    if (error instanceof Error) return error;
-    throw error;
-  }
-}
