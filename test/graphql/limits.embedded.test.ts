@@ -1,17 +1,11 @@
 /** Hostile operations are rejected on every path with the same message, before they cost anything. */
 
 import { executeSync, getIntrospectionQuery, parse } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
 import { messagesOf, preparing } from '../support/execution.ts';
-import {
-  graphqlOnce,
-  graphqlOnEveryPath,
-  openBeside,
-  openTestGateway,
-  type TestGateway,
-} from '../support/gateway.ts';
-import { gatewayWith } from '../support/setUp.ts';
+import { graphqlOnce, graphqlOnEveryPath } from '../support/gateway.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice']);
 
@@ -308,18 +302,11 @@ describe('a limit', () => {
   });
 });
 
-describe('a gateway with INTROSPECTION=off and GRAPHIQL=off', () => {
-  let closed: TestGateway;
-  beforeAll(async () => {
-    closed = await openTestGateway(await openBeside(gateway.database), {
-      settings: {
-        INTROSPECTION: 'off',
-        GRAPHIQL: 'off',
-      },
-    });
-  });
-  afterAll(() => closed?.close());
+const closed = await gatewayBeside(gateway.database, {
+  settings: { INTROSPECTION: 'off', GRAPHIQL: 'off' },
+});
 
+describe('a gateway with INTROSPECTION=off and GRAPHIQL=off', () => {
   it('rejects introspection, and every query of an anonymous client with 401', async () => {
     const { errors } = await graphqlOnEveryPath(closed, alice.token, '{ __schema { description } }');
     expect(errors?.map(({ message }) => message)).toEqual([

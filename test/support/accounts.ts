@@ -2,9 +2,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { digestOf } from '../../src/auth/tokens.ts';
-import { hasField } from '../../src/database/dataModel.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
-import { type ListedType, listedTypes } from '../../src/database/models.ts';
+import type { ListedType } from '../../src/database/models.ts';
 
 export interface Account {
   readonly userId: number;
@@ -34,16 +33,6 @@ export const recordsOf = (account: Account): Readonly<Record<ListedType, readonl
 
 /** The name of the query for one record of a type; that of its list has an `s` more. */
 export const fieldOf = (type: string): string => `${type.charAt(0).toLowerCase()}${type.slice(1)}`;
-
-/** A selection of the viewer, and of so many records of each other type, with their segments. @param selected what is selected of each. */
-export const everyType = (first: number, selected: string): string =>
-  [
-    `viewer { ${selected} }`,
-    ...listedTypes.map((type) => {
-      const segments = hasField(type, 'segments') ? `segments { ${selected} }` : '';
-      return `${fieldOf(type)}s(first: ${first}) { nodes { ${selected} ${segments} } }`;
-    }),
-  ].join(' ');
 
 const minute = 60_000;
 const start = Date.parse('2026-01-01T00:00:00Z');

@@ -28,6 +28,14 @@ async function newServerDatabase(): Promise<string> {
   return `${url}/${name}`;
 }
 
+/** Opens a gateway until the end of the test. */
+async function openGateway(DATABASE_URL: string) {
+  const database = withClient(await openDatabase({ DATABASE_URL, DATA_DIR: '' }));
+  const gateway = await openTestGateway(database);
+  onTestFinished(() => gateway.close());
+  return gateway;
+}
+
 const tablesOf = async (url: string) =>
   (
     await queryOnce<{ name: string }>(
@@ -98,31 +106,23 @@ describe('a dump', () => {
     const migrated = await newServerDatabase();
     await migrate({ connectionString: migrated });
     expect(await queryOnce(DATABASE_URL, rules)).toEqual(await queryOnce(migrated, rules));
-    const gateway = await openTestGateway(withClient(await openDatabase({ DATABASE_URL, DATA_DIR: '' })));
-    try {
-      expect((await rest(gateway, account.token, '/users/me')).status).toBe(200);
-      const { rows: added } = await gateway.database.pool.query(
-        `INSERT INTO "User" (username) VALUES ('dora') RETURNING id`,
-      );
-      expect(added).toEqual([{ id: account.userId + 3 }]);
-    } finally {
-      await gateway.close();
-    }
+    const gateway = await openGateway(DATABASE_URL);
+    expect((await rest(gateway, account.token, '/users/me')).status).toBe(200);
+    const { rows: added } = await gateway.database.pool.query(
+      `INSERT INTO "User" (username) VALUES ('dora') RETURNING id`,
+    );
+    expect(added).toEqual([{ id: account.userId + 3 }]);
   });
 
   it('tells a gateway that has the empty database open', async () => {
     const DATABASE_URL = await newServerDatabase();
-    const gateway = await openTestGateway(withClient(await openDatabase({ DATABASE_URL, DATA_DIR: '' })));
-    try {
-      const heard = vi.fn();
-      gateway.feed.subscribe(heard);
-      expect((await rest(gateway, account.token, '/users/me')).status).toBe(401);
-      await runHere(['load', file], { DATABASE_URL });
-      expect((await rest(gateway, account.token, '/users/me')).status).toBe(200);
-      await expect.poll(() => heard.mock.calls).toContainEqual([{ kind: 'all' }]);
-    } finally {
-      await gateway.close();
-    }
+    const gateway = await openGateway(DATABASE_URL);
+    const heard = vi.fn();
+    gateway.feed.subscribe(heard);
+    expect((await rest(gateway, account.token, '/users/me')).status).toBe(401);
+    await runHere(['load', file], { DATABASE_URL });
+    expect((await rest(gateway, account.token, '/users/me')).status).toBe(200);
+    await expect.poll(() => heard.mock.calls).toContainEqual([{ kind: 'all' }]);
   });
 
   it('is written beside a process that has the embedded database open, which waits for no reader', async () => {

@@ -2,44 +2,22 @@
 
 import { describe, expect, it } from 'vitest';
 import { recordTypes } from '../../../src/database/models.ts';
-import { type Account, createAccount, everyType } from '../../support/accounts.ts';
-import { graphqlOnce, graphqlOnEveryPath, openBeside, openTestGateway } from '../../support/gateway.ts';
-import { gatewayWith } from '../../support/setUp.ts';
+import type { Account } from '../../support/accounts.ts';
+import { graphqlOnce, graphqlOnEveryPath } from '../../support/gateway.ts';
+import { type Keys, keys, recordsSeenBy } from '../../support/nodes.ts';
+import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
 import { noteStatements } from '../../support/statements.ts';
 
 const { gateway, alice, bob } = await gatewayWith(['alice', 'bob'], { settings: { FEDERATION: 'on' } });
 
 const statements = noteStatements();
 
-interface Keys {
-  readonly __typename: string;
-  readonly id: string;
-  readonly databaseId: number;
-}
-
 const types = recordTypes.toSorted();
-const keys = `__typename ${types.map((type) => `... on ${type} { id databaseId }`).join(' ')}`;
 const entities = (selection = keys) =>
   `query ($representations: [_Any!]!) { _entities(representations: $representations) { ${selection} } }`;
 
 /** Up to two records of each type. */
-async function recordsOf({ token }: Account): Promise<Keys[]> {
-  const { data } = await graphqlOnce(
-    gateway,
-    token,
-    `{
-      ${everyType(2, '...Keys')}
-    }
-    fragment Keys on Node { ${keys} }`,
-  );
-  const found: Keys[] = [];
-  JSON.stringify(data, (_key, value) => {
-    if (value?.__typename && value.id)
-      found.push({ __typename: value.__typename, id: value.id, databaseId: value.databaseId });
-    return value;
-  });
-  return found;
-}
+const recordsOf = ({ token }: Account) => recordsSeenBy(gateway, token, 2);
 
 const byId = ({ __typename, id }: Keys) => ({ __typename, id });
 const byDatabaseId = ({ __typename, databaseId }: Keys) => ({ __typename, databaseId });
@@ -145,29 +123,18 @@ it('a request without a valid token may read the SDL of the subgraph, like the s
 
 it('a gateway with INTROSPECTION=off returns entities, but not the SDL of the subgraph', async () => {
   const settings = { FEDERATION: 'on', INTROSPECTION: 'off' };
-  const closed = await openTestGateway(await openBeside(gateway.database), { settings });
-  try {
-    const { client } = closed.database;
-    const dave = await createAccount(client, 'dave');
-    const text = '{ _service { sdl } }';
-    expect((await graphqlOnce(closed, undefined, text)).status).toBe(401);
-    expect((await graphqlOnce(closed, dave.token, text)).errors).toHaveLength(1);
-    const representations = [{ __typename: 'User', databaseId: dave.userId }];
-    const { data } = await graphqlOnce(closed, dave.token, entities(), { representations });
-    expect(data._entities).toHaveLength(1);
-  } finally {
-    await closed.close();
-  }
+  const closed = await gatewayBeside(gateway.database, { settings });
+  const text = '{ _service { sdl } }';
+  expect((await graphqlOnce(closed, undefined, text)).status).toBe(401);
+  expect((await graphqlOnce(closed, bob.token, text)).errors).toHaveLength(1);
+  const representations = [{ __typename: 'User', databaseId: bob.userId }];
+  const { data } = await graphqlOnce(closed, bob.token, entities(), { representations });
+  expect(data._entities).toHaveLength(1);
 });
 
 it('a gateway with FEDERATION=off has neither of the fields for federation', async () => {
-  const plain = await openTestGateway(await openBeside(gateway.database));
-  try {
-    const { token } = await createAccount(plain.database.client, 'erin');
-    for (const query of ['{ _service { sdl } }', '{ _entities(representations: []) { __typename } }'])
-      expect((await graphqlOnce(plain, token, query)).errors?.[0]?.message).toMatch(/^Cannot query field/);
-    expect((await graphqlOnce(plain, undefined, '{ _service { sdl } }')).status).toBe(401);
-  } finally {
-    await plain.close();
-  }
+  const plain = await gatewayBeside(gateway.database);
+  for (const query of ['{ _service { sdl } }', '{ _entities(representations: []) { __typename } }'])
+    expect((await graphqlOnce(plain, bob.token, query)).errors?.[0]?.message).toMatch(/^Cannot query field/);
+  expect((await graphqlOnce(plain, undefined, '{ _service { sdl } }')).status).toBe(401);
 });

@@ -4,38 +4,21 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { revokeToken } from '../../../src/auth/tokens.ts';
 import { blocksOf, readPage } from '../../docs/markdown.ts';
-import { type Account, createAccount } from '../../support/accounts.ts';
-import { openBeside, openTestGateway, rest, type TestGateway } from '../../support/gateway.ts';
+import { createAccount } from '../../support/accounts.ts';
+import { rest, type TestGateway } from '../../support/gateway.ts';
+import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
 import { connect, operationsFile, protocolVersions } from '../../support/toolClient.ts';
 
-interface Served {
-  readonly gateway: TestGateway;
-  readonly account: Account;
-}
-
-/** The gateway that most tests use. None of them changes its data. The others are beside it, on the same database. */
-let shared: Served;
-const open: TestGateway[] = [];
-beforeAll(async () => {
-  const gateway = await openTestGateway(undefined, {
-    settings: { MCP: 'read', CORS_ORIGINS: 'https://app.example.com' },
-  });
-  shared = { gateway, account: await createAccount(gateway.database.client, 'alice') };
-});
-afterAll(async () => {
-  for (const gateway of open) await gateway.close();
-  await shared?.gateway.close();
+const { gateway, alice } = await gatewayWith(['alice'], {
+  settings: { MCP: 'read', CORS_ORIGINS: 'https://app.example.com' },
 });
 
-async function serve(settings: Record<string, string> = {}, logLevel = 'error'): Promise<Served> {
-  const beside = await openBeside(shared.gateway.database);
-  const gateway = await openTestGateway(beside, { settings: { MCP: 'read', ...settings }, logLevel });
-  open.push(gateway);
-  return { gateway, account: shared.account };
-}
+/** Another gateway, on the same database. */
+const serve = (settings: Record<string, string> = {}, logLevel = 'error') =>
+  gatewayBeside(gateway.database, { settings: { MCP: 'read', ...settings }, logLevel });
 
 interface RequestOptions {
   readonly token?: string;
@@ -70,7 +53,6 @@ async function ask({ url }: TestGateway, { token, method = 'POST', headers = {},
 
 describe('a client without a valid token', () => {
   it('gets 401 for every method', async () => {
-    const { gateway } = shared;
     for (const method of ['initialize', 'tools/list', 'resources/list', 'ping'])
       expect((await ask(gateway, { body: { jsonrpc: '2.0', id: 1, method } })).status).toBe(401);
     const none = await ask(gateway, {});
@@ -88,7 +70,6 @@ describe('a client without a valid token', () => {
   it.each(protocolVersions)(
     'is rejected with the protocol version %s, also once its token is revoked',
     async (protocolVersion) => {
-      const { gateway } = shared;
       await expect(connect(gateway, undefined, protocolVersion)).rejects.toThrow();
       const { userId, token, username } = await createAccount(
         gateway.database.client,
@@ -115,18 +96,17 @@ describe('a client without a valid token', () => {
 
 describe('the MCP endpoint', () => {
   it('counts a call as one request, together with requests to the other APIs', async () => {
-    const { gateway } = await serve({ RATE_LIMIT: '5' });
+    const limited = await serve({ RATE_LIMIT: '5' });
     const { token } = await createAccount(gateway.database.client, 'limited');
-    await rest(gateway, token, '/users/me');
-    for (let count = 0; count < 4; count++) expect((await ask(gateway, { token })).status).toBe(200);
-    const over = await ask(gateway, { token });
+    await rest(limited, token, '/users/me');
+    for (let count = 0; count < 4; count++) expect((await ask(limited, { token })).status).toBe(200);
+    const over = await ask(limited, { token });
     expect(over.status).toBe(429);
     expect(over.headers.get('Retry-After')).toMatch(/^\d+$/);
     expect(JSON.parse(over.text).error.message).toBe('Too many requests');
   });
 
   it('rejects an invalid body with an error code of JSON-RPC', async () => {
-    const { gateway, account } = shared;
     const batch = JSON.stringify([{ ...call('getCurrentUser'), id: 1 }]);
     for (const [body, code, message] of [
       ['{', -32_700, expect.stringMatching(/^The body is not JSON: Expected property name/)],
@@ -134,7 +114,7 @@ describe('the MCP endpoint', () => {
       [batch, -32_600, 'The body must be one JSON-RPC request; batches are not supported'],
       ['{"jsonrpc":"2.0","id":1}', -32_600, expect.any(String)],
     ] as const) {
-      const { text } = await ask(gateway, { token: account.token, body });
+      const { text } = await ask(gateway, { token: alice.token, body });
       expect(JSON.parse(text)).toEqual({ jsonrpc: '2.0', id: null, error: { code, message } });
     }
   });
@@ -165,36 +145,32 @@ describe('the MCP endpoint', () => {
       400,
     ],
   ])('rejects %s', async (_, body, status) => {
-    const { gateway, account } = shared;
-    expect((await ask(gateway, { token: account.token, body })).status).toBe(status);
+    expect((await ask(gateway, { token: alice.token, body })).status).toBe(status);
     expect(gateway.log).toEqual([]);
   });
 
   it('does not send a message as its response', async () => {
-    const { gateway, account } = shared;
     const forged = {
       status: 299,
       headers: { 'X-Forged': '1', 'Content-Length': 0 },
       body: 'HTTP/1.1 200 OK',
     };
     const body = { jsonrpc: '2.0', id: 1, method: 'unknown', ...forged };
-    const { status, headers, text } = await ask(gateway, { token: account.token, body });
+    const { status, headers, text } = await ask(gateway, { token: alice.token, body });
     expect(status).not.toBe(299);
     expect([headers.has('X-Forged'), headers.get('Cache-Control')]).toEqual([false, 'no-store']);
     expect(JSON.parse(text)).toHaveProperty('jsonrpc', '2.0');
   });
 
   it('rejects methods other than POST with 405', async () => {
-    const { gateway, account } = shared;
-    const { status, headers } = await ask(gateway, { token: account.token, method: 'GET' });
+    const { status, headers } = await ask(gateway, { token: alice.token, method: 'GET' });
     expect([status, headers.get('Allow')]).toEqual([405, 'POST']);
   });
 });
 
 describe('a page in a browser', () => {
   it('gets 403 unless CORS_ORIGINS has its origin, even if that seems to be the gateway’s own', async () => {
-    const { gateway, account } = shared;
-    const { token } = account;
+    const { token } = alice;
     const own = new URL(gateway.url);
     for (const Origin of ['https://evil.example.com', own.origin, 'null', `http://localhost:${own.port}`])
       expect((await ask(gateway, { token, headers: { Origin } })).status, Origin).toBe(403);
@@ -209,13 +185,13 @@ describe('a page in a browser', () => {
 describe('the setting', () => {
   it('MCP=read removes all tools that change data', async () => {
     const file = await operationsFile();
-    const { gateway, account } = await serve({ PERSISTED_OPERATIONS_FILE: file });
-    const client = await connect(gateway, account.token);
+    const reading = await serve({ PERSISTED_OPERATIONS_FILE: file });
+    const client = await connect(reading, alice.token);
     const { tools } = await client.listTools();
     expect(tools.filter(({ annotations }) => annotations?.readOnlyHint !== true)).toEqual([]);
     for (const [name, given] of [
-      ['activateDttTemplate', { id: account.dttTemplates[1] }],
-      ['Activate', { template: account.dttTemplates[1] }],
+      ['activateDttTemplate', { id: alice.dttTemplates[1] }],
+      ['Activate', { template: alice.dttTemplates[1] }],
     ] as const)
       await expect(client.callTool({ name, arguments: given })).rejects.toThrow('There is no tool');
     const active = await client.callTool({ name: 'getActiveDttTemplate', arguments: {} });
@@ -223,18 +199,10 @@ describe('the setting', () => {
     await client.close();
   });
 
-  it('MCP=off removes the endpoint', async () => {
-    const { gateway, account } = await serve({ MCP: 'off' });
-    expect(await ask(gateway, { token: account.token })).toMatchObject({ status: 404 });
-  });
-
   it('PERSISTED_OPERATIONS=only removes the tool graphqlQuery', async () => {
     const file = await operationsFile();
-    const { gateway, account } = await serve({
-      PERSISTED_OPERATIONS: 'only',
-      PERSISTED_OPERATIONS_FILE: file,
-    });
-    const client = await connect(gateway, account.token);
+    const only = await serve({ PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file });
+    const client = await connect(only, alice.token);
     const names = (await client.listTools()).tools.map(({ name }) => name);
     expect(names).toContain('Devices');
     expect(names).not.toContain('graphqlQuery');
@@ -243,8 +211,7 @@ describe('the setting', () => {
   });
 
   it('INTROSPECTION=off removes the resource with the schema', async () => {
-    const { gateway, account } = shared;
-    const client = await connect(gateway, account.token);
+    const client = await connect(gateway, alice.token);
     const { resources } = await client.listResources();
     const [{ uri } = expect.fail('there is none')] = resources;
     const { contents } = await client.readResource({ uri });
@@ -252,22 +219,22 @@ describe('the setting', () => {
     await expect(client.readResource({ uri: 'dovetail://other' })).rejects.toThrow();
     await client.close();
 
-    const { gateway: closed, account: other } = await serve({ INTROSPECTION: 'off' });
-    const without = await connect(closed, other.token);
+    const closed = await serve({ INTROSPECTION: 'off' });
+    const without = await connect(closed, alice.token);
     expect(without.getServerCapabilities()).not.toHaveProperty('resources');
     await without.close();
   });
 });
 
 it('a call is logged in one line with its operation, and without text from the client', async () => {
-  const { gateway, account } = await serve({}, 'info');
+  const logging = await serve({}, 'info');
   for (const body of [
-    call('getDttDevice', { id: account.dttDevices[0] }),
+    call('getDttDevice', { id: alice.dttDevices[0] }),
     call('graphqlQuery', { query: '{ viewer { nothing } }' }),
     { jsonrpc: '2.0', id: 1, method: 'made/up' },
   ])
-    await ask(gateway, { token: account.token, body });
-  const lines = gateway.log.map((line) => JSON.parse(line));
+    await ask(logging, { token: alice.token, body });
+  const lines = logging.log.map((line) => JSON.parse(line));
   expect(lines).toMatchObject([
     { endpoint: 'mcp', operation: 'GET /dtt/{id}', status: 200 },
     { endpoint: 'mcp', status: 200, code: 'BAD_USER_INPUT' },
@@ -282,8 +249,7 @@ it('the example program of docs/tools.md prints the tools and the results of two
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder);
   writeFileSync(`${folder}/ask.mjs`, program?.text ?? '');
-  const { gateway, account } = shared;
-  const env = { ...process.env, MCP_URL: `${gateway.url}/mcp`, TOKEN: account.token };
+  const env = { ...process.env, MCP_URL: `${gateway.url}/mcp`, TOKEN: alice.token };
   const { stdout } = await promisify(execFile)(process.execPath, [`${folder}/ask.mjs`], { env });
   expect(stdout).toMatch(/^listUsers getCurrentUser getUser listDttDevices .* graphqlQuery\n/);
   expect(stdout).toMatch(/bubble_id: 'alice-/);

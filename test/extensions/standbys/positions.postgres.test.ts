@@ -1,49 +1,37 @@
 /** Positions across a failover: a primary with one standby that is promoted, and gateways connected to either. */
 
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import { openDatabase } from '../../../src/database/database.ts';
-import { type Account, createAccount } from '../../support/accounts.ts';
-import { type Cluster, type Standby, startCluster } from '../../support/cluster.ts';
+import { createAccount } from '../../support/accounts.ts';
+import { startCluster } from '../../support/cluster.ts';
 import { openTestGateway, postJson, rest, type TestGateway, withClient } from '../../support/gateway.ts';
-import type { TcpProxy } from '../../support/tcpProxy.ts';
 
 const name = 'things';
-let cluster: Cluster;
-let standby: Standby;
-let alice: Account;
+const cluster = await startCluster(1, { fsync: 'off' });
+const standby = cluster.standbys[0] ?? expect.fail('there is no standby');
+await cluster.createDatabase(name);
+const openAt = async (url: string) =>
+  withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
+const database = await openAt(`${cluster.primary.url}/${name}`);
+const alice = await createAccount(database.client, 'alice');
+await database.close();
+await cluster.isReplayed();
 /** The address of the primary, which leads to the standby later, through a proxy of its own. */
-let address: TcpProxy;
-let line: TcpProxy;
+const address = await cluster.primary.openTcpProxy(name);
+const line = await standby.openTcpProxy(name);
 const gateways: TestGateway[] = [];
 
 async function start(url: string): Promise<TestGateway> {
-  const gateway = await openTestGateway(
-    withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() })),
-  );
+  const gateway = await openTestGateway(await openAt(url));
   gateways.push(gateway);
   await expect.poll(() => gateway.feed.listening).toBe(true);
   return gateway;
 }
 
-beforeAll(async () => {
-  cluster = await startCluster(1, { fsync: 'off' });
-  const [only] = cluster.standbys;
-  if (!only) throw new Error('there is no standby');
-  standby = only;
-  await cluster.createDatabase(name);
-  const database = withClient(
-    await openDatabase({ DATABASE_URL: `${cluster.primary.url}/${name}`, DATA_DIR: tmpdir() }),
-  );
-  alice = await createAccount(database.client, 'alice');
-  await database.close();
-  await cluster.isReplayed();
-  address = await cluster.primary.openTcpProxy(name);
-  line = await standby.openTcpProxy(name);
-});
 afterAll(async () => {
   for (const gateway of gateways) await gateway.close();
-  await cluster?.stop();
+  await cluster.stop();
 });
 
 /** The active template by the gateway, whose response may be cached. */
