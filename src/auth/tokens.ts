@@ -154,16 +154,6 @@ export async function lockViewer(
   return validUntil;
 }
 
-/** Whether the secret is a token of this database: active, expired, revoked or replaced. */
-export async function isIssued(sql: Sql, token: string): Promise<boolean> {
-  if (!isToken(token)) return false;
-  const rows = await sql.run(
-    'SELECT FROM "ApiToken" WHERE digest = $1::bytea OR "previousDigest" = $1::bytea',
-    [Buffer.from(digestOf(token), 'hex')],
-  );
-  return rows.length > 0;
-}
-
 /** Creates a token. @throws {TokenError} for what `addToken` rejects. */
 export const createToken = (
   pool: pg.Pool,

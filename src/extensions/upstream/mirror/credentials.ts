@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isIssued } from '../../../auth/tokens.ts';
+import { digestOf, isToken } from '../../../auth/tokens.ts';
 import type { Viewer } from '../../../auth/viewer.ts';
 import type { Sql } from '../../../database/reader/sql.ts';
 import { createSignal, resultWithin } from '../../../database/waiting.ts';
@@ -39,6 +39,16 @@ const checkTiming: Partial<Timing> = { timeout: 10_000, retries: 0, longestPause
 
 /** How long, in milliseconds, a request waits for the first check of the configured token. */
 const longestFirstCheck = 3_000;
+
+/** Whether the secret is a token of the gateway's own: active, expired, revoked or replaced. */
+export async function isIssued(sql: Sql, token: string): Promise<boolean> {
+  if (!isToken(token)) return false;
+  const rows = await sql.run(
+    'SELECT FROM "ApiToken" WHERE digest = $1::bytea OR "previousDigest" = $1::bytea',
+    [Buffer.from(digestOf(token), 'hex')],
+  );
+  return rows.length > 0;
+}
 
 export function openCredentials(options: CredentialsOptions) {
   const { accounts, configured, sql, logger, idle, maxAge } = options;
