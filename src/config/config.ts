@@ -232,13 +232,13 @@ export function readConfig(env: Environment, groups: readonly SettingsGroup[] = 
   const { values: given, complaints } = readValues(env, all);
   const values: Record<string, unknown> = {};
   for (const [name, { schema, secret, takes, advice }] of Object.entries(all)) {
-    const { [name]: value = '' } = given;
+    const value = given[name] ?? '';
     const { success, data } = schema.safeParse(given[name]);
-    const next = success ? undefined : advice?.(value);
-    if (!success)
-      complaints.push(
-        `${name} is ${secret ? 'not valid' : shown(value)}, but takes ${takes}.${next ? ` ${next}` : ''}`,
-      );
+    if (!success) {
+      const complaint = `${name} is ${secret ? 'not valid' : shown(value)}, but takes ${takes}.`;
+      const next = advice?.(value);
+      complaints.push(next === undefined ? complaint : `${complaint} ${next}`);
+    }
     values[name] = data;
   }
   // Each value is an output of the schema of its own name, as `Config` says.

@@ -169,7 +169,8 @@ function createTasks(options: GraphqlOptions) {
     const run = async () => {
       const response = await respond();
       if ('stream' in response) throw new Error('a query has one result');
-      const isCacheable = isRecord(params) && !persisted.registers(params) && !response.errorCode;
+      const isCacheable =
+        isRecord(params) && !persisted.registers(params) && response.errorCode === undefined;
       // A GET may be conditional (`If-None-Match`).
       const isConditional = isCacheable && isRead(received.exchange);
       return { response: isConditional ? revalidated(response, vary) : response, isCacheable };
@@ -181,7 +182,6 @@ function createTasks(options: GraphqlOptions) {
     documents,
     readInTurn,
     resolve,
-
     of(received: Received, given: Given): Task {
       const prepare = () => {
         const params = paramsOf(given);

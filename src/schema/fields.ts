@@ -31,6 +31,7 @@ import { type Connection, defaultOrder, orderBy, pageSize, planPage } from './lo
 import {
   countBelow,
   countVisible,
+  type ListRelation,
   nodePaths,
   type RelationOf,
   type Row,
@@ -75,9 +76,6 @@ const listArguments = (listed: FilterableType) =>
  * without errors, and so in every successful REST response, it is never null.
  */
 export const nullOnlyWithError = { nullOnlyWithError: true } as const;
-
-/** Options of a field that may be null. */
-export const orNull = (description: string) => ({ nullable: true, description }) as const;
 
 /**
  * Options of a field that may be null only for an account that lives elsewhere, where null means that the value is not known. In any
@@ -200,11 +198,11 @@ export function addViewerField(
 
 /** A connection of the records that a relation joins to the parent, as the arguments of `t.connection`. */
 export const listBelow = <P extends RecordType>(
-  parent: P,
+  parentModel: P,
   relation: RelationOf<P>,
   model: ListedType,
   description: string,
-) => listField(model, typeOf(model), description, relatedList(parent, relation, model));
+) => listField(model, typeOf(model), description, relatedList({ parentModel, relation, model }));
 
 /** A connection with its resolver. */
 function listField<Parent>(
@@ -380,12 +378,8 @@ function viewerList<M extends ListedType>(model: M) {
  * A list beneath a record: the viewer's `model` rows that `relation` ties to the parent. The pages of all parents at the
  * same place in the operation are read in one statement.
  */
-function relatedList<P extends RecordType, M extends ListedType>(
-  parentModel: P,
-  relation: RelationOf<P>,
-  model: M,
-) {
-  const listed = { parentModel, relation, model };
+function relatedList(listed: ListRelation) {
+  const { parentModel, relation, model } = listed;
   return {
     extensions: needing({}),
     resolve: async (

@@ -57,10 +57,10 @@ const filterFields = once((type: FilterableType): readonly FilterField[] => {
   const fields = names.flatMap((each) => [...builder.configStore.getFields(each)]);
   return fields.flatMap(([name, { type: its, extensions, description }]) => {
     const target = needsIn(extensions ?? {})?.filter;
+    if (!target || its.kind === 'List') return [];
     const isNullable = 'nullable' in its && its.nullable === true;
-    return target && its.kind !== 'List'
-      ? [{ name, description: description ?? '', target, isNullable }]
-      : [];
+    const more = 'link' in target ? ' The record must have one that meets this filter.' : '';
+    return { name, description: `${description ?? ''}${more}`, target, isNullable };
   });
 });
 
@@ -136,21 +136,14 @@ const countedAs = 'each comparison, each link, each `not`, and each item of `and
 interface ConditionPlace {
   readonly type: FilterableType;
   readonly path: string;
-  readonly reading: Reading;
+  /** What was read of the filter so far. */
+  readonly reading: { readonly viewer: ViewerRef; conditions: number };
 }
-
-/** What was read of a filter so far. */
-interface Reading {
-  readonly viewer: ViewerRef;
-  conditions: number;
-}
-
-type LinkTarget = Extract<FilterTarget, { readonly link: unknown }>;
 
 /** Conditions that a row has to meet, all of them. Those on one linked record are together, since each link is a join. */
 interface Conditions {
   readonly own: (object | undefined)[];
-  readonly linked: Map<LinkTarget, Conditions>;
+  readonly linked: Map<Extract<FilterTarget, { readonly link: unknown }>, Conditions>;
 }
 
 /** A condition that no row meets. */
@@ -244,7 +237,7 @@ function readField(
   }
 }
 
-function count(reading: Reading): void {
+function count(reading: ConditionPlace['reading']): void {
   reading.conditions++;
   if (reading.conditions > limits.conditions) throw tooMuch(`${limits.conditions} conditions: ${countedAs}`);
 }
@@ -326,8 +319,6 @@ function tooMuch(most: string): Error {
   return argumentError('where', `where must have at most ${most}`);
 }
 
-const mustHaveOne = ' The record must have one that meets this filter.';
-
 const direction = builder.enumType('OrderDirection', {
   description: 'Which way a list is ordered. Records without a value come last in both directions.',
   values: {
@@ -348,10 +339,7 @@ export function addFilters(): void {
         ...Object.fromEntries(
           filterFields(type).map((field) => [
             field.name,
-            t.field({
-              type: comparisonsOf(type, field),
-              description: field.description + ('link' in field.target ? mustHaveOne : ''),
-            }),
+            t.field({ type: comparisonsOf(type, field), description: field.description }),
           ]),
         ),
         and: t.field({

@@ -18,16 +18,14 @@ export interface GlobalId {
 export const writeGlobalId = (typename: string, id: string | number | bigint): string =>
   Buffer.from(`${typename}:${id}`).toString('base64url');
 
-const isNodeType = (name: string): name is NodeType => name === 'ApiToken' || isRecordType(name);
-
 /** @throws a client error about the argument for a text that `writeGlobalId` cannot have written. */
 export function readGlobalId(text: string, argument: string): GlobalId {
   const [, typename = '', digits = ''] =
     /^(\w+):(\d+)$/.exec(Buffer.from(text, 'base64url').toString()) ?? [];
   const id = readId(digits);
   // Decoding leaves out characters that base64url does not have.
-  if (id !== undefined && isNodeType(typename) && writeGlobalId(typename, id) === text)
-    return { typename, id };
+  const isNode = typename === 'ApiToken' || isRecordType(typename);
+  if (id !== undefined && isNode && writeGlobalId(typename, id) === text) return { typename, id };
   throw argumentError(argument, `${JSON.stringify(text.slice(0, 64))} is not a global id of this schema`);
 }
 

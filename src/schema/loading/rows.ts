@@ -168,39 +168,38 @@ export async function countVisible(
 }
 
 /** A relation from records to the rows that are listed beneath them. */
-interface ListRelation<P extends RecordType, M extends ListedType> {
-  readonly parentModel: P;
-  readonly relation: RelationOf<P>;
-  readonly model: M;
+export interface ListRelation {
+  readonly parentModel: RecordType;
+  readonly relation: string;
+  readonly model: ListedType;
 }
 
 /**
  * Reads the pages of all parents with these ids in one statement.
  * @returns the rows of each page, by the id of the parent.
  */
-export async function readPagesBelow<P extends RecordType, M extends ListedType>(
-  { parentModel, relation, model }: ListRelation<P, M>,
+export async function readPagesBelow(
+  { parentModel, relation, model }: ListRelation,
   page: RowQuery,
   ids: readonly number[],
   call: Call,
-): Promise<ReadonlyMap<number, Row<M>[]>> {
+): Promise<ReadonlyMap<number, Row<ListedType>[]>> {
   const query = planOnce(page.variant, call, () => {
     const below = queryFor(model, { ...page.rows(), paths: nodePaths }, call);
     return belowParents({ [relation]: below }, below.plansEachTime);
   });
   const parents = await run(parentModel, query, { ...page.values, ids }, call.context);
   // Each parent has the relation that the query selects; the type of a row has its columns only.
-  return new Map(
-    parents.map((parent) => [parent.id, (parent as Record<string, unknown>)[relation] as Row<M>[]]),
-  );
+  const rowsOf = (parent: object) => (parent as Record<string, unknown>)[relation] as Row<ListedType>[];
+  return new Map(parents.map((parent) => [parent.id, rowsOf(parent)]));
 }
 
 /**
  * Counts the rows beneath all parents with these ids that meet a filter, in one statement.
  * @returns the number of rows, by the id of the parent.
  */
-export async function countBelow<P extends RecordType, M extends ListedType>(
-  { parentModel, relation, model }: ListRelation<P, M>,
+export async function countBelow(
+  { parentModel, relation, model }: ListRelation,
   { condition }: ListFilter,
   ids: readonly number[],
   context: Context,
@@ -209,12 +208,8 @@ export async function countBelow<P extends RecordType, M extends ListedType>(
   const query = belowParents({ _count: { select: { [relation]: { where } } } }, condition !== undefined);
   const parents = await run(parentModel, query, { ids }, context);
   // As above: the query selects `_count`.
-  return new Map(
-    parents.map((parent) => [
-      parent.id,
-      (parent as unknown as { readonly _count: Readonly<Record<string, number>> })._count[relation] ?? 0,
-    ]),
-  );
+  const counted = parents as object[] as { id: number; _count: Record<string, number> }[];
+  return new Map(counted.map(({ id, _count }) => [id, _count[relation] ?? 0]));
 }
 
 /** The query for rows beneath parents. The viewer has been shown the parents already, so they need no condition. */

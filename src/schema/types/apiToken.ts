@@ -10,7 +10,7 @@ import type PrismaTypes from '../../database/generated/pothos.ts';
 import { argumentError, tokenMessages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
-import { nullOnlyWithError, orNull } from '../fields.ts';
+import { nullOnlyWithError } from '../fields.ts';
 import { writeGlobalId } from '../globalId.ts';
 import { idOf, referenceTo } from '../reference.ts';
 import { User, viewerField } from './user.ts';
@@ -67,9 +67,9 @@ const ApiToken = builder.prismaNode('ApiToken', {
       description: 'What it is for. No two active tokens of an account have the same.',
     }),
     prefix: t.exposeString('prefix', {
-      ...orNull(
+      nullable: true,
+      description:
         'What its secret begins with, to recognise it by; null for one that an earlier version of the gateway made.',
-      ),
     }),
     scopes: t.field({
       type: [TokenScope],
@@ -81,15 +81,16 @@ const ApiToken = builder.prismaNode('ApiToken', {
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was created.' }),
     lastUsedAt: t.expose('lastUsedAt', {
       type: 'DateTime',
-      ...orNull('When it was last used, to the minute; null if it never was.'),
+      nullable: true,
+      description: 'When it was last used, to the minute; null if it never was.',
     }),
     expiresAt: t.field({
       type: 'DateTime',
       select: { expiresAt: true },
-      ...orNull(
+      nullable: true,
+      description:
         'When it expires; null if it does not. Of the token that the request came with: when its secret does, which another one may ' +
-          'have replaced.',
-      ),
+        'have replaced.',
       resolve: (token, _args, { viewer }) => (isCurrent(token, viewer) ? endOf(viewer) : token.expiresAt),
     }),
     isCurrent: t.boolean({
@@ -123,7 +124,8 @@ builder.objectFields(User, (t) => ({
   currentToken: t.prismaField({
     type: 'ApiToken',
     extensions: needs,
-    ...orNull('The token that came with the request; null for one that another service has made.'),
+    nullable: true,
+    description: 'The token that came with the request; null for one that another service has made.',
     resolve: (query, _user, _args, { prisma, viewer }) =>
       prisma.apiToken.findFirst({ ...query, where: { ...seenBy(viewer), id: viewer.tokenId ?? 0 } }),
   }),
