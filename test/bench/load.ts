@@ -213,7 +213,7 @@ async function run(job: Job): Promise<StreamResult[]> {
 }
 
 function quantile(times: number[], share: number): number {
-  return times.sort((one, other) => one - other)[Math.floor(times.length * share)] ?? 0;
+  return times.sort((one, other) => one - other)[Math.floor(times.length * share)] ?? Number.NaN;
 }
 
 serveJobs(import.meta.url, run);
