@@ -57,8 +57,8 @@ async function measureCase(
     const servers = [...gateways, other];
     const measured = servers.map((): Round[] => []);
     const { seconds, connections } = settings;
-    const sent = { workload: 'cached responses', endpoint: 'rest', request } as const;
-    const job = { ...sent, seconds, connections, requests: connections, status: response?.status ?? 0 };
+    const requests = Array.from({ length: connections }, () => [request]);
+    const job = { requests, seconds, status: response?.status ?? 0 };
     // Round 0 warms up, and is not counted.
     for (let round = 0; round <= settings.rounds; round++)
       for (const [index, server] of servers.entries()) {

@@ -1,12 +1,13 @@
 /** The comparison: runs every contestant with every workload. The contestants take turns in each round. */
 
+import { seeded } from '../support/random.ts';
 import type { Contestant } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
-import type { Job, LoadGenerator, Measurement } from './load.ts';
+import type { LoadGenerator } from './load.ts';
 import { processorTime, type ServerProcess, startServer } from './processes.ts';
 import { figure, type Table } from './table.ts';
 import { verify } from './verify.ts';
-import type { Workload } from './workloads.ts';
+import { type BenchRequest, pickSubject, requestOf, type Workload } from './workloads.ts';
 
 export interface Settings {
   readonly rounds: number;
@@ -27,7 +28,11 @@ interface Options {
   progress(text: string): void;
 }
 
-export interface Round extends Measurement {
+export interface Round {
+  readonly requestsPerSecond: number;
+  /** In milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
   /**
    * Processor time of the server for one request, in microseconds, without that of PostgreSQL. Unlike all other figures, it hardly
    * depends on the load of the machine.
@@ -57,10 +62,15 @@ export async function compare(options: Options): Promise<Table[]> {
       // Round 0 warms up, and is not counted.
       for (let round = 0; round <= settings.rounds; round++) {
         for (const [{ endpoint, server }, measured] of rounds) {
-          const { connections, requests, seconds, warmUp } = settings;
-          const job = { endpoint, workload: workload.name, connections, requests };
-          if (round > 0) measured.push(await measure(generator, server, { ...job, seconds }));
-          else await measure(generator, server, { ...job, seconds: warmUp, readResponses: true });
+          const random = seeded(1);
+          const each = Math.ceil(settings.requests / settings.connections);
+          // Every connection has its own requests, since the server may share the work of equal concurrent requests.
+          const requests = Array.from({ length: settings.connections }, () =>
+            Array.from({ length: each }, () => requestOf(workload, endpoint, pickSubject(random))),
+          );
+          const seconds = round > 0 ? settings.seconds : settings.warmUp;
+          const made = await measure(generator, server, { requests, seconds });
+          if (round > 0) measured.push(made);
         }
       }
       progress(`measured: ${workload.title}`);
@@ -72,15 +82,31 @@ export async function compare(options: Options): Promise<Table[]> {
   }
 }
 
-/** Sends requests to a server, and measures the processor time that it takes meanwhile. */
+interface Measured {
+  /** For each connection the requests that it sends in turn. */
+  readonly requests: readonly (readonly BenchRequest[])[];
+  readonly seconds: number;
+  readonly status?: number;
+}
+
+/** In seconds: how long a run lasts before its requests are counted, so that all connections are busy by then. */
+const uncounted = 0.2;
+
+/** Sends requests to a server, and measures the processor time that it takes meanwhile. @throws if a response is not as expected. */
 export async function measure(
   generator: LoadGenerator,
   { url, pid }: ServerProcess,
-  job: Omit<Job, 'url'>,
+  { requests, ...others }: Measured,
 ): Promise<Round> {
   const before = await processorTime(pid);
-  const measurement = await generator.run({ ...job, url });
-  return { ...measurement, used: ((await processorTime(pid)) - before) / measurement.requests };
+  const streams = [{ name: url, pace: { connections: requests.length }, requests }];
+  const [result] = await generator.run({ ...others, url, warmUp: uncounted, streams });
+  const used = (await processorTime(pid)) - before;
+  const { acceptedPerSecond = 0, rejected = 0, p50 = 0, p99 = 0, responses = 0 } = result ?? {};
+  const wrong = rejected + (result?.others ?? 0);
+  if (responses === 0 || wrong > 0)
+    throw new Error(`${wrong} of ${responses} responses of ${url} to ${requests[0]?.[0]?.path} were errors`);
+  return { requestsPerSecond: acceptedPerSecond, p50, p99, used: used / responses };
 }
 
 export const medianOf = (rounds: readonly Round[], key: keyof Round): number =>

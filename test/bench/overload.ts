@@ -7,12 +7,13 @@ import { execFileSync } from 'node:child_process';
 import { cpus } from 'node:os';
 import { seeded } from '../support/random.ts';
 import { dovetail } from './contestants.ts';
-import { type OpenLoop, type Stream, type StreamResult, startOpenLoop } from './openLoop.ts';
+import type { LoadGenerator, Stream, StreamResult } from './load.ts';
 import { type ServerProcess, startServer } from './processes.ts';
 import { figure, type Table } from './table.ts';
 import { type BenchRequest, type Endpoint, pickSubject, requestOf, workloadNamed } from './workloads.ts';
 
 interface Options {
+  generator: LoadGenerator;
   env: Readonly<Record<string, string>>;
   /** The name of the only workload to measure, if not all. */
   workload: string | undefined;
@@ -38,37 +39,32 @@ export function pinToOtherCores(): readonly string[] {
   }
 }
 
-export async function measureOverload(options: Options, prefix: readonly string[]): Promise<Table[]> {
-  const { env, workload, progress, seconds } = options;
-  const generator = startOpenLoop(prefix);
+export async function measureOverload(options: Options): Promise<Table[]> {
+  const { generator, env, workload, progress, seconds } = options;
+  const command = dovetail();
+  const server = await startServer({ ...command, env: { ...env, ...command.env } });
   try {
-    const command = dovetail();
-    const server = await startServer({ ...command, env: { ...env, ...command.env } });
-    try {
-      const tables: Table[] = [];
-      for (const [name, endpoint] of [
-        ['sessions', 'rest'],
-        ['sessions', 'graphql'],
-        ['session', 'rest'],
-      ] as const) {
-        const asked = `${name}-${endpoint}`;
-        if (workload !== undefined && !workload.split(',').includes(asked)) continue;
-        const target = { generator, server, name, endpoint, seconds };
-        const { table, sustainable } = await measureSteps(target);
-        if (tables.push(table) === 1) tables.push(await measureFairness(target, sustainable));
-        progress(`measured: ${asked}`);
-      }
-      return tables;
-    } finally {
-      await server.stop();
+    const tables: Table[] = [];
+    for (const [name, endpoint] of [
+      ['sessions', 'rest'],
+      ['sessions', 'graphql'],
+      ['session', 'rest'],
+    ] as const) {
+      const asked = `${name}-${endpoint}`;
+      if (workload !== undefined && !workload.split(',').includes(asked)) continue;
+      const target = { generator, server, name, endpoint, seconds };
+      const { table, sustainable } = await measureSteps(target);
+      if (tables.push(table) === 1) tables.push(await measureFairness(target, sustainable));
+      progress(`measured: ${asked}`);
     }
+    return tables;
   } finally {
-    await generator.stop();
+    await server.stop();
   }
 }
 
 interface Target {
-  readonly generator: OpenLoop;
+  readonly generator: LoadGenerator;
   readonly server: ServerProcess;
   /** The name of the workload. */
   readonly name: string;
@@ -133,16 +129,13 @@ async function measureFairness(
 }
 
 /** The requests of the workload, one for each user. */
-function requestsOf(name: string, endpoint: Endpoint, users: number): BenchRequest[] {
+function requestsOf(name: string, endpoint: Endpoint, users: number): BenchRequest[][] {
   const random = seeded(1);
   return Array.from({ length: users }, (_, index) => {
     const { session, template, user } = pickSubject(random);
     // Each user requests the corresponding records of their own.
     const shift = index + 1 - user;
-    return requestOf(workloadNamed(name), endpoint, {
-      user: index + 1,
-      session: session + shift,
-      template: template + shift,
-    });
+    const subject = { user: index + 1, session: session + shift, template: template + shift };
+    return [requestOf(workloadNamed(name), endpoint, subject)];
   });
 }

@@ -5,15 +5,13 @@
  * What a gateway knows is defined in `coherence/writes.ts`, where rows count their own changes, and in `coherence/floor.ts`.
  */
 
-import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { openDatabase } from '../../src/database/database.ts';
 import { listenToServer } from '../../src/database/feed/notify.ts';
 import { readLog } from '../support/feed.ts';
-import { openTestGateway, type TestGateway, withClient } from '../support/gateway.ts';
+import { openAt, openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 import type { Seen } from './floor.ts';
@@ -43,8 +41,7 @@ const longestSilence = 4_200;
 // A server of its own, whose log can be read, and whose commits can be delayed.
 const server = await startPostgres({ max_connections: '200', wal_level: 'logical' });
 await server.createDatabase('coherence');
-const open = async () =>
-  withClient(await openDatabase({ DATABASE_URL: `${server.url}/coherence`, DATA_DIR: tmpdir() }));
+const open = () => openAt(`${server.url}/coherence`);
 const database = await open();
 const accounts = await createAccounts(database);
 /** The connections of the test itself, which are not slowed down. */

@@ -33,16 +33,16 @@ export async function addAccounts(connection: pg.PoolConfig): Promise<LoadAccoun
 /** In milliseconds: the pause of each loop after a response. */
 const pause = 25;
 
-const restPaths = ({ dttSessions }: LoadAccount) => [
-  '/dtt/templates',
-  '/dtt/sessions?limit=10',
-  `/dtt/sessions/${dttSessions[0]}`,
-  '/users/me',
-];
-const queries = [
-  '{ viewer { username } dttTemplates(first: 3) { nodes { name isActive } } }',
-  '{ dttSessions(first: 5) { totalCount nodes { name segments { type points } } } }',
-];
+/** The reads of an account, by either API. */
+const readsOf = ({ token, dttSessions }: LoadAccount): Readonly<Record<string, readonly Request[]>> => ({
+  REST: ['/dtt/templates', '/dtt/sessions?limit=10', `/dtt/sessions/${dttSessions[0]}`, '/users/me'].map(
+    (path) => ({ method: 'GET', path: `/api/v1${path}`, token }),
+  ),
+  GraphQL: [
+    '{ viewer { username } dttTemplates(first: 3) { nodes { name isActive } } }',
+    '{ dttSessions(first: 5) { totalCount nodes { name segments { type points } } } }',
+  ].map((query) => ({ method: 'POST', path: '/graphql', token, body: JSON.stringify({ query }) })),
+});
 
 /** How many activations lie between the two templates, which are activated in turn. */
 function distance(templates: readonly number[], from: number | undefined, to: number | undefined): number {
@@ -73,20 +73,10 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]) {
     return reply;
   }
 
-  async function read(endpoint: 'REST' | 'GraphQL', account: LoadAccount): Promise<void> {
-    const { token } = account;
-    const requests: Request[] =
-      endpoint === 'REST'
-        ? restPaths(account).map((path) => ({ method: 'GET', path: `/api/v1${path}`, token }))
-        : queries.map((query) => ({
-            method: 'POST',
-            path: '/graphql',
-            token,
-            body: JSON.stringify({ query }),
-          }));
+  async function read(loop: string, requests: readonly Request[]): Promise<void> {
     for (let turn = 0; !stopping; turn++) {
       const request = requests[turn % requests.length];
-      if (request) await send(`${endpoint} of ${account.userId}`, request);
+      if (request) await send(loop, request);
       await sleep(pause);
     }
   }
@@ -127,8 +117,7 @@ export function startLoad(url: string, accounts: readonly LoadAccount[]) {
   }
 
   const loops = accounts.flatMap((account) => [
-    read('REST', account),
-    read('GraphQL', account),
+    ...Object.entries(readsOf(account)).map(([api, reads]) => read(`${api} of ${account.userId}`, reads)),
     activate(account),
   ]);
   return {

@@ -39,6 +39,15 @@ const lockWaits = () =>
   gateway.database.pool.query(
     `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
   );
+/** Has statements that read a table wait. @returns a function that lets them go on. */
+async function hold(table: string): Promise<() => Promise<void>> {
+  const holder = await gateway.database.pool.connect();
+  await holder.query(`BEGIN; LOCK TABLE "${table}"`);
+  return async () => {
+    await holder.query('ROLLBACK');
+    holder.release();
+  };
+}
 const tokensOf = ({ userId }: Account) =>
   gateway.database.client.apiToken.findMany({
     where: { userId },
@@ -183,8 +192,7 @@ describe('a token', () => {
     const { token, manager, managerId, dttTemplates, userId } = await open();
     // From here on this gateway knows both tokens.
     for (const each of [token, manager]) await graphqlOnce(beside, each, '{ viewer { username } }');
-    const holder = await database.pool.connect();
-    await holder.query('BEGIN; LOCK TABLE "DttSession"');
+    const release = await hold('DttSession');
     const holding = '{ dttSessions { totalCount } }';
     const turns = database.pool.options.max;
     const ofOther = Array.from({ length: turns + 2 }, (_, index) =>
@@ -200,8 +208,7 @@ describe('a token', () => {
     await sleep(300);
     await database.pool.query(`UPDATE "ApiToken" SET ${change} WHERE id = $1`, [managerId]);
     await sleep(300);
-    await holder.query('ROLLBACK');
-    holder.release();
+    await release();
     for (const { status } of await Promise.all(ofOther)) expect(status).toBe(200);
     expect((await Promise.all(late)).map(({ status }) => status)).toEqual(statuses);
     const { activeTemplateId } = await database.client.user.findUniqueOrThrow({ where: { id: userId } });
@@ -214,14 +221,6 @@ describe('a token', () => {
     const beside = await openTestGateway(await openBeside(database));
     const [account, other, third] = await Promise.all([open(), open(), open()]);
     for (const { token } of [other, third]) await graphqlOnce(beside, token, '{ viewer { username } }');
-    const hold = async (table: string) => {
-      const holder = await database.pool.connect();
-      await holder.query(`BEGIN; LOCK TABLE "${table}"`);
-      return async () => {
-        await holder.query('ROLLBACK');
-        holder.release();
-      };
-    };
     const releases = [await hold('DttSession'), await hold('DttDevice')];
     const turns = database.pool.options.max;
     const fill = (token: string, list: string) =>
@@ -254,8 +253,7 @@ describe('a token', () => {
     const { database } = gateway;
     const { token, manager, managerId } = await open();
     for (const each of [token, manager]) await ask(each, '{ viewer { username } }');
-    const holder = await database.pool.connect();
-    await holder.query('BEGIN; LOCK TABLE "DttSession"');
+    const release = await hold('DttSession');
     const query = '{ dttSessions { totalCount } dttDevices { totalCount } }';
     const first = ask(token, query);
     await expect.poll(async () => (await lockWaits()).rowCount).toBe(1);
@@ -263,8 +261,7 @@ describe('a token', () => {
     await sleep(300);
     await database.pool.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE id = $1', [managerId]);
     await sleep(300);
-    await holder.query('ROLLBACK');
-    holder.release();
+    await release();
     expect([(await first).status, (await second).status]).toEqual([200, 401]);
   });
 

@@ -6,11 +6,9 @@ import { get, type IncomingMessage } from 'node:http';
 import { parse, validate } from 'graphql';
 import { describe, expect, it } from 'vitest';
 import { schema } from '../../src/schema/schema.ts';
-import type { TestGateway } from '../support/gateway.ts';
-import { demoGateway, gatewayBeside } from '../support/setUp.ts';
+import { gatewayWith } from '../support/setUp.ts';
 
-const gateway = await demoGateway();
-const deployed = await gatewayBeside(gateway.database);
+const { gateway } = await gatewayWith([]);
 
 it('the examples of GraphiQL are valid', () => {
   const folder = 'explorer/examples';
@@ -19,13 +17,13 @@ it('the examples of GraphiQL are valid', () => {
 });
 
 describe('the GraphiQL page', () => {
-  const open = (at: TestGateway, headers: Record<string, string> = {}) =>
-    fetch(`${at.url}/graphql`, {
-      headers: { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', ...headers },
+  const open = () =>
+    fetch(`${gateway.url}/graphql`, {
+      headers: { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' },
     });
 
   it('has a policy that allows only files of the gateway and the script of the theme, and frames of its own origin', async () => {
-    const { headers } = await open(deployed);
+    const { headers } = await open();
     expect(headers.get('Content-Security-Policy')).toMatch(
       /^default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; script-src 'self' 'sha256-\S+'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'$/,
     );
@@ -34,15 +32,8 @@ describe('the GraphiQL page', () => {
     expect(headers.get('Referrer-Policy')).toBe('no-referrer');
   });
 
-  it('has the token of the demo account, if there is one', async () => {
-    const tokenAt = async (at: TestGateway) =>
-      /data-demo-token="([^"]*)"/.exec(await (await open(at)).text())?.[1];
-    expect(await tokenAt(gateway)).toBe(gateway.token);
-    expect(await tokenAt(deployed)).toBe('');
-  });
-
   it('has files whose content never changes, of at most 1.5 MB as sent', async () => {
-    const page = await (await open(deployed)).text();
+    const page = await (await open()).text();
     expect(page).toContain('aria-current="page">GraphiQL');
     const files = readdirSync('dist/explorer/assets').map((name) => `/graphiql/assets/${name}`);
     for (const [, file] of page.matchAll(/(?:src|href)="\.(\/graphiql\/[^"]*)"/g))
@@ -50,13 +41,13 @@ describe('the GraphiQL page', () => {
     let size = 0;
     for (const file of files) {
       // Read by `http`, since `fetch` decodes what is sent.
-      const request = get(deployed.url + file, { headers: { 'Accept-Encoding': 'gzip' } });
+      const request = get(gateway.url + file, { headers: { 'Accept-Encoding': 'gzip' } });
       const [response]: IncomingMessage[] = await once(request, 'response');
       request.destroy();
       expect(response?.headers['cache-control']).toBe('public, max-age=31536000, immutable');
       size += Number(response?.headers['content-length']);
     }
     expect(size).toBeLessThan(1_500_000);
-    expect((await fetch(`${deployed.url}/graphiql/assets/none.js`)).status).toBe(404);
+    expect((await fetch(`${gateway.url}/graphiql/assets/none.js`)).status).toBe(404);
   });
 });

@@ -22,6 +22,12 @@ const get = (parameters: Record<string, string>, headers: Record<string, string>
   });
 
 describe('GET', () => {
+  it('responds to the operation that is named', async () => {
+    const query = 'query Id { viewer { databaseId } } query Name { viewer { username } }';
+    const response = await get({ query, operationName: 'Name' });
+    expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
+  });
+
   it('rejects a mutation and changes nothing', async () => {
     const [id] = alice.dttTemplates;
     const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;

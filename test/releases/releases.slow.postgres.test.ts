@@ -1,19 +1,26 @@
 /** Databases of earlier releases, and of later ones (docs/stability.md#databases). `add.ts` keeps one of each release. */
 
-import { randomUUID } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { brotliDecompressSync, gzipSync } from 'node:zlib';
-import { afterEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
 import { engineFolder } from '../../src/database/embedded/folder.ts';
 import { unpack } from '../../src/database/embedded/newDatabase.ts';
 import { migrate } from '../../src/database/migrate.ts';
 import { createAccount } from '../support/accounts.ts';
-import { openTestGateway, postJson, rest, type TestGateway, withClient } from '../support/gateway.ts';
+import {
+  newServerDatabase,
+  openAt,
+  openTestGateway,
+  postJson,
+  rest,
+  type TestGateway,
+  withClient,
+} from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
-import { createDatabase, queryOnce } from '../support/postgres.ts';
+import { queryOnce } from '../support/postgres.ts';
 import { endProcesses, runCli, serve, startScript, written } from '../support/processes.ts';
 import { runHere } from '../support/runHere.ts';
 import { keptToken } from './kept.ts';
@@ -29,13 +36,6 @@ async function folderOf(version: string): Promise<string> {
   await mkdir(join(DATA_DIR, engineFolder), { mode: 0o700 });
   await unpack(join(DATA_DIR, 'packed.gz'), join(DATA_DIR, engineFolder));
   return DATA_DIR;
-}
-
-async function newServerDatabase(): Promise<string> {
-  const { url } = inject('engine') as { url: string };
-  const name = `release_${randomUUID().replaceAll('-', '')}`;
-  await createDatabase(url, name);
-  return `${url}/${name}`;
 }
 
 /** The migrations of this version, and more that change nothing which it uses. */
@@ -92,7 +92,7 @@ describe.each(releases)('a database of %s', (version) => {
     await writeFile(dump, text);
     const DATABASE_URL = await newServerDatabase();
     expect(await runHere(['load', dump], { DATABASE_URL })).toMatchObject({ code: 0 });
-    await useGateway(await openTestGateway(withClient(await openDatabase({ DATABASE_URL, DATA_DIR }))));
+    await useGateway(await openTestGateway(await openAt(DATABASE_URL)));
   });
 
   it('is opened by the next two versions, also without the one in between, and then no more by this one', async () => {
@@ -141,7 +141,7 @@ describe('a rolling upgrade', () => {
     timeout: 240_000,
   }, async () => {
     const DATABASE_URL = await newServerDatabase();
-    const database = withClient(await openDatabase({ DATABASE_URL, DATA_DIR: '' }));
+    const database = await openAt(DATABASE_URL);
     const account = await createAccount(database.client, 'alice');
     await database.close();
     const older = await serve({ DATABASE_URL });

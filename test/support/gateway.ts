@@ -311,6 +311,19 @@ function afterClosing(database: Database, cleanUp: () => Promise<unknown>): Test
   };
 }
 
+/** Opens the database of a URL. */
+export const openAt = async (url: string): Promise<TestDatabase> =>
+  withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
+
+/** Creates a database without tables on the server of the run. @returns its URL. */
+export async function newServerDatabase(): Promise<string> {
+  const engine = inject('engine');
+  if (engine.kind !== 'postgres') throw new Error('the run has no server');
+  const name = `new_${randomUUID().replaceAll('-', '')}`;
+  await administer(engine.url, `CREATE DATABASE ${name}`);
+  return `${engine.url}/${name}`;
+}
+
 /** One connection to the server of the run, for all files of a worker. */
 let administration: pg.Pool | undefined;
 

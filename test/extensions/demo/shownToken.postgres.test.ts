@@ -2,29 +2,23 @@
 
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { createHostCheck, showToken } from '../../../src/extensions/demo/shownToken.ts';
-import { openDemoGateway, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { openDemoGateway, type TestGateway } from '../../support/gateway.ts';
 import { openRaw, parseResponses } from '../../support/rawHttp.ts';
+import { demoGateway, gatewayBeside } from '../../support/setUp.ts';
 
-const open = await openDemoGateway();
-afterAll(() => open.close());
+const open = await demoGateway();
 const { token } = open;
 const here = { HOST: '127.0.0.1', DEMO_ACCOUNT: 'local' } as const;
-const gateway = await openTestGateway(
-  { ...open.database, close: async () => {} },
-  {
-    extensions: [
-      {
-        settings: {},
-        open: async (_, { database: { sql }, feed }) => ({
-          shownToken: showToken(token, here, { sql, feed }),
-        }),
-      },
-    ],
-  },
-);
-afterAll(() => gateway.close());
+const gateway = await gatewayBeside(open.database, {
+  extensions: [
+    {
+      settings: {},
+      open: async (_, { database: { sql }, feed }) => ({ shownToken: showToken(token, here, { sql, feed }) }),
+    },
+  ],
+});
 
 function requestFor(host: string | undefined, url = '/', headers: Record<string, string> = {}) {
   const request = new IncomingMessage(new Socket());

@@ -1,37 +1,27 @@
 /** `dovetail dump` and `dovetail load`, between an embedded database and a server. */
 
 import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { appendFile, cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openDatabase } from '../../../src/database/database.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { runDump } from '../../../src/extensions/dump/dump.ts';
 import { runLoad } from '../../../src/extensions/dump/load.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { copyFolder } from '../../support/copyFolder.ts';
-import { openTestGateway, rest, withClient } from '../../support/gateway.ts';
+import { newServerDatabase, openAt, openTestGateway, rest, withClient } from '../../support/gateway.ts';
 import { newFolder } from '../../support/newFolder.ts';
-import { createDatabase, queryOnce } from '../../support/postgres.ts';
+import { queryOnce } from '../../support/postgres.ts';
 import { runHere } from '../../support/runHere.ts';
 import { readConfig } from '../../support/settings.ts';
 
-/** A new database on the server, without tables. */
-async function newServerDatabase(): Promise<string> {
-  const { url } = inject('engine') as { url: string };
-  const name = `dump_${randomUUID().replaceAll('-', '')}`;
-  await createDatabase(url, name);
-  return `${url}/${name}`;
-}
-
 /** Opens a gateway until the end of the test. */
 async function openGateway(DATABASE_URL: string) {
-  const database = withClient(await openDatabase({ DATABASE_URL, DATA_DIR: '' }));
-  const gateway = await openTestGateway(database);
+  const gateway = await openTestGateway(await openAt(DATABASE_URL));
   onTestFinished(() => gateway.close());
   return gateway;
 }

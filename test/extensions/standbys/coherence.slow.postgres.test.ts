@@ -4,11 +4,9 @@
  * gateway, to its client by the position of a write through another gateway, or by what the viewer has read there before.
  */
 
-import { tmpdir } from 'node:os';
 import fc from 'fast-check';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../../src/database/database.ts';
 import type { FeedMode } from '../../../src/database/feed/changeFeed.ts';
 import type { Replicas } from '../../../src/extensions/standbys/replicas.ts';
 import type { Seen } from '../../coherence/floor.ts';
@@ -30,7 +28,7 @@ import {
 import type { Account } from '../../support/accounts.ts';
 import { startCluster } from '../../support/cluster.ts';
 import { readLog } from '../../support/feed.ts';
-import { type TestGatewayOptions, withClient } from '../../support/gateway.ts';
+import { openAt, type TestGatewayOptions } from '../../support/gateway.ts';
 import { openStandbyGateway } from './gateways.ts';
 
 const timeLimit = minutes > 0 ? (minutes * 60_000) / 2 : 2_000;
@@ -39,7 +37,7 @@ const name = 'things';
 const cluster = await startCluster(2, { max_standby_streaming_delay: '50ms' });
 await cluster.createDatabase(name);
 const url = `${cluster.primary.url}/${name}`;
-const database = withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
+const database = await openAt(url);
 const accounts = await createAccounts(database);
 await database.close();
 await cluster.isReplayed();
@@ -62,8 +60,7 @@ async function openGateways(wanted: FeedMode): Promise<Watched[]> {
   replicas = [];
   await own.query('SELECT announce_by($1)', [wanted]);
   const start = async (options: TestGatewayOptions = {}) => {
-    const database = withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
-    const gateway = await openStandbyGateway(database, standbys, options);
+    const gateway = await openStandbyGateway(await openAt(url), standbys, options);
     replicas.push(gateway.replicas);
     return watch(gateway);
   };

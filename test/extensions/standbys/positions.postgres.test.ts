@@ -1,18 +1,14 @@
 /** Positions across a failover: a primary with one standby that is promoted, and gateways connected to either. */
 
-import { tmpdir } from 'node:os';
 import { afterAll, expect, it } from 'vitest';
-import { openDatabase } from '../../../src/database/database.ts';
 import { createAccount } from '../../support/accounts.ts';
 import { startCluster } from '../../support/cluster.ts';
-import { openTestGateway, postJson, rest, type TestGateway, withClient } from '../../support/gateway.ts';
+import { openAt, openTestGateway, postJson, rest, type TestGateway } from '../../support/gateway.ts';
 
 const name = 'things';
 const cluster = await startCluster(1, { fsync: 'off' });
 const standby = cluster.standbys[0] ?? expect.fail('there is no standby');
 await cluster.createDatabase(name);
-const openAt = async (url: string) =>
-  withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
 const database = await openAt(`${cluster.primary.url}/${name}`);
 const alice = await createAccount(database.client, 'alice');
 await database.close();

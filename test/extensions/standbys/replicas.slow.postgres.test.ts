@@ -1,16 +1,14 @@
 /** Reads from standbys: a real primary with two real standbys, and gateways over them. */
 
-import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
-import { openDatabase } from '../../../src/database/database.ts';
 import { createSignal } from '../../../src/database/waiting.ts';
 import { at } from '../../coherence/watched.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { type ClusterServer, type Standby, startCluster } from '../../support/cluster.ts';
-import { graphqlOnce, rest, type TestGateway, withClient } from '../../support/gateway.ts';
+import { graphqlOnce, openAt, rest, type TestGateway } from '../../support/gateway.ts';
 import { closeSockets, connectSocket } from '../../support/sockets.ts';
 import type { TcpProxy } from '../../support/tcpProxy.ts';
 import { openStandbyGateway, type StandbyGateway } from './gateways.ts';
@@ -18,9 +16,8 @@ import { openStandbyGateway, type StandbyGateway } from './gateways.ts';
 const name = 'things';
 const cluster = await startCluster(2, { log_statement: 'all' });
 await cluster.createDatabase(name);
-const open = (url = `${cluster.primary.url}/${name}`) =>
-  openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() });
-const database = withClient(await open());
+const open = (url = `${cluster.primary.url}/${name}`) => openAt(url);
+const database = await open();
 const alice = await createAccount(database.client, 'alice');
 const bobby = await createAccount(database.client, 'bobby');
 const accounts = [alice, bobby];
@@ -54,7 +51,7 @@ async function openGatewayAt(
   url?: string,
   standbys: readonly string[] = lines.map((line) => line.url),
 ): Promise<StandbyGateway> {
-  const gateway = await openStandbyGateway(withClient(await open(url)), standbys);
+  const gateway = await openStandbyGateway(await open(url), standbys);
   gateways.push(gateway);
   return gateway;
 }
@@ -283,7 +280,7 @@ it.each([
 it('a new user is found at once, even if the user was not announced', async () => {
   const gateway = await start();
   await pause();
-  const database = withClient(await open());
+  const database = await open();
   await database.pool.query('ALTER TABLE "User" DISABLE TRIGGER announce_insert');
   const { id } = await database.client.user.create({
     data: { username: 'newcomer', subscriptionTier: 'ultra' },
@@ -334,7 +331,7 @@ describe('a standby', () => {
   });
 
   it('is not read from when its URL leads to a primary or to another database', async () => {
-    const gateway = await openStandbyGateway(withClient(await open()), [
+    const gateway = await openStandbyGateway(await open(), [
       `${cluster.primary.url}/${name}`,
       `${at(pair, 0).url}/postgres`,
     ]);
@@ -373,7 +370,7 @@ describe('a standby', () => {
     await expect.poll(() => statusesOf(gateway)[0]).toMatch(/it takes writes of its own/);
     // A standby of the promoted server is on the same timeline.
     const fourth = await cluster.addStandby(third);
-    const other = await openStandbyGateway(withClient(await open()), [`${fourth.url}/${name}`]);
+    const other = await openStandbyGateway(await open(), [`${fourth.url}/${name}`]);
     gateways.push(other);
     await expect.poll(() => statusesOf(other)).toEqual([expect.stringContaining('timeline 2')]);
     expect(await activeOf(other, alice)).toBe(template);

@@ -121,20 +121,6 @@ describe('an operation', () => {
     expect(gateway.responseCache.counters.hits).toBeGreaterThan(hits);
   });
 
-  it('that is a subscription gets the current result, then every change, until it is completed', async () => {
-    await activate(2);
-    const socket = await connect();
-    socket.send(operation('s', activeName));
-    expect(await socket.next()).toEqual({ id: 's', type: 'next', payload: { data: nameOf(2) } });
-    await activate(0);
-    expect(await socket.next()).toEqual({ id: 's', type: 'next', payload: { data: nameOf(0) } });
-    socket.send({ id: 's', type: 'complete' });
-    // The id is free at once.
-    socket.send(operation('s', viewer));
-    await activate(1);
-    expect(await allOf(socket, 's')).toEqual(viewerOf('s'));
-  });
-
   it('that is completed before it has started is not run', async () => {
     await activate(0);
     const socket = await connect();
