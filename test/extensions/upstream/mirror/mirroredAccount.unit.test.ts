@@ -267,7 +267,7 @@ describe('an account of the mirror', () => {
       account.upstreamFor()?.post('/dtt/templates/1', {}, stop.signal),
     );
     await expect(Promise.race(posts)).rejects.toBeInstanceOf(UpstreamBusy);
-    await vi.waitFor(() => expect(upstream.requests).toHaveLength(16), { interval: 5 });
+    await vi.waitFor(() => expect(upstream.requests).toHaveLength(16), { interval: 5, timeout: 20_000 });
     stop.abort();
     await Promise.allSettled(posts);
     upstream.close();
