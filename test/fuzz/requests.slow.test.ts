@@ -14,7 +14,13 @@ import { openDatabase } from '../../src/database/database.ts';
 import { type ErrorCode, statusOf } from '../../src/errors.ts';
 import { isRecord, parseJson } from '../../src/http/json.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { copyTemplate, openTestDatabase, type TestDatabase, withClient } from '../support/gateway.ts';
+import {
+  copyTemplate,
+  graphqlOnce,
+  openTestDatabase,
+  type TestDatabase,
+  withClient,
+} from '../support/gateway.ts';
 import { endProcesses, startSourceScript, written } from '../support/processes.ts';
 import { drawDocument } from './documents.ts';
 import { drawRequest, type FuzzRequest, namesOf } from './requests.ts';
@@ -68,6 +74,8 @@ const gateway = startSourceScript(
 const url = /listening (\S+)/.exec(await written(gateway, /listening \S+\n/))?.[1] ?? '';
 // GraphiQL is a page of several megabytes, which stays in memory after its first request.
 await (await fetch(`${url}/graphql`, { headers: { Accept: 'text/html' } })).text();
+// So does Prisma's client, with the first request that reads tokens.
+await graphqlOnce({ url }, accounts.alice.token, '{ viewer { apiTokens { name } } }');
 const names = await namesOf(url, [accounts.alice, accounts.bob]);
 afterAll(async () => {
   agent.destroy();
