@@ -124,8 +124,18 @@ it.each(['contains', 'startsWith'])(
   },
 );
 
+const nested = (depth: number): object => (depth === 0 ? {} : { not: nested(depth - 1) });
+
+it.each<[string, object]>([
+  ['conditions', { and: Array(25).fill({ passed: { eq: true } }) }],
+  ['levels', nested(50)],
+  ['joins', { or: Array.from({ length: 6 }, (_, index) => ({ template: { databaseId: { eq: index } } })) }],
+])('a filter may have as many %s as are allowed', async (_, where) => {
+  const query = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
+  expect((await graphqlOnEveryPath(gateway, alice.token, query, { where })).errors).toBeUndefined();
+});
+
 describe('an invalid filter', () => {
-  const nested = (depth: number): object => (depth === 0 ? {} : { not: nested(depth - 1) });
   it.each<[string, object, string]>([
     [
       'with NUL in a text',
