@@ -19,6 +19,7 @@ import {
 } from 'graphql';
 import type { ParameterObject, ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
 import { has, type Route } from '../src/rest/routes.ts';
+import { scalarSchemas } from '../src/schema/jsonSchema.ts';
 import { pageSize } from '../src/schema/loading/pagination.ts';
 import { fragmentsOf } from '../src/schema/operation.ts';
 import { schema } from '../src/schema/schema.ts';
@@ -63,17 +64,6 @@ interface Scope {
   /** The named schemas of the OpenAPI document. */
   readonly components: Record<string, SchemaObject>;
 }
-
-/** The JSON Schema of each scalar. */
-const scalars: Readonly<Record<string, SchemaObject>> = {
-  Int: { type: 'integer', format: 'int32' },
-  Float: { type: 'number' },
-  String: { type: 'string' },
-  ID: { type: 'string' },
-  Boolean: { type: 'boolean' },
-  DateTime: { type: 'string', format: 'date-time' },
-  LocalDate: { type: 'string', format: 'date' },
-};
 
 /**
  * Describes the data of a route: its schema, and the type of its records.
@@ -145,7 +135,7 @@ function presentSchemaOf(type: GraphQLOutputType, node: FieldNode, scope: Scope)
     scope.components[type.name] ??= enumSchemaOf(type);
     return reference('schemas', type.name);
   }
-  const scalar = scalars[getNamedType(type).name];
+  const scalar = scalarSchemas[getNamedType(type).name];
   if (!scalar) throw new Error(`${scope.name} selects ${type}, which has no type in JSON`);
   return scalar;
 }

@@ -44,8 +44,6 @@ export async function makeFolder(path: string): Promise<void> {
 
 const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-export type FolderLock = Awaited<ReturnType<typeof lockFolder>>;
-
 /**
  * Locks the folder for this process.
  *

@@ -31,6 +31,7 @@ import { isRecord, parseJson } from '../../http/json.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import { type Route, routes } from '../../rest/routes.ts';
 import { root } from '../../root.ts';
+import { scalarSchemas } from '../../schema/jsonSchema.ts';
 import { pageErrors } from '../../schema/loading/pagination.ts';
 import { schema } from '../../schema/schema.ts';
 import { namesToken, readsTokens } from '../../schema/types/apiToken.ts';
@@ -333,24 +334,13 @@ function schemaOfVariables(operation: OperationDefinitionNode): ObjectSchema {
   return objectSchema(properties, { required, parts });
 }
 
-/** The JSON Schema of each scalar. */
-const scalars: Readonly<Record<string, SchemaObject>> = {
-  Int: { type: 'integer', format: 'int32' },
-  Float: { type: 'number' },
-  String: { type: 'string' },
-  ID: { type: 'string' },
-  Boolean: { type: 'boolean' },
-  DateTime: { type: 'string', format: 'date-time' },
-  LocalDate: { type: 'string', format: 'date' },
-};
-
 /** The schema allows no null: a value that is not required can be left out. */
 function schemaOf(type: GraphQLInputType, parts: Record<string, SchemaObject>): Schema {
   if (isNonNullType(type)) return schemaOf(type.ofType, parts);
   if (isListType(type)) return { type: 'array', items: schemaOf(type.ofType, parts) };
   const named = getNamedType(type);
   if (isEnumType(named)) return { type: 'string', enum: named.getValues().map(({ name }) => name) };
-  if (!isInputObjectType(named)) return scalars[named.name] ?? {};
+  if (!isInputObjectType(named)) return scalarSchemas[named.name] ?? {};
   if (!parts[named.name]) {
     // Added before its fields are described, since they may refer to it.
     const part: SchemaObject = { type: 'object' };

@@ -5,12 +5,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import {
-  FolderInUse,
-  type FolderLock,
-  isListening,
-  lockFolder,
-} from '../../../src/database/embedded/folder.ts';
+import { FolderInUse, isListening, lockFolder } from '../../../src/database/embedded/folder.ts';
 import { newFolder } from '../../support/newFolder.ts';
 import { endProcesses, type RunningProcess, startSourceScript, written } from '../../support/processes.ts';
 
@@ -21,6 +16,8 @@ beforeEach(() => {
   folder = newFolder();
 });
 afterEach(endProcesses);
+
+type FolderLock = Awaited<ReturnType<typeof lockFolder>>;
 
 /** The lock, or undefined if another holds it. */
 const claim = () =>
