@@ -112,8 +112,6 @@ export const asksForEvents = ({ request: { method, headers } }: Exchange): boole
   /\btext\/event-stream\b/i.test(headers.accept ?? '') &&
   acceptedOf(['application/json', 'text/event-stream'], headers.accept)[0] === 'text/event-stream';
 
-const nothing: Buffer = Buffer.alloc(0);
-
 /**
  * The whole body, or undefined if it has more bytes than the limit. The rest of a body that is too large is not read, so the
  * response should close the connection. Never settles if the client leaves before the end.
@@ -121,7 +119,7 @@ const nothing: Buffer = Buffer.alloc(0);
 export function readBody(request: IncomingMessage, limit: number): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length']) > limit) return Promise.resolve(undefined);
   return new Promise((resolve) => {
-    let body = nothing;
+    let body: Buffer = Buffer.alloc(0);
     let size = 0;
     request.on('data', (chunk: Buffer) => {
       const before = size;

@@ -24,7 +24,7 @@ const folder = new URL('dist/reading/', root);
 /** The page with its header. */
 async function readPage(path: string, settings: PageSettings): Promise<{ html: string; policy: Policy }> {
   const html = await readFile(new URL(`.${path}.html`, folder), 'utf8');
-  return { html: html.replace('{{header}}', headerFor(settings, path)), policy: policyOf(html) };
+  return { html: html.replace('{{header}}', () => headerFor(settings, path)), policy: policyOf(html) };
 }
 
 /** @param tokenFor gives the token that is filled in. */

@@ -10,13 +10,8 @@ import type { HttpResponse } from '../http/response.ts';
 import type { AccountsElsewhere } from '../pages/accounts.ts';
 
 /** Undefined where accounts live here alone. */
-export function findAccountsElsewhere(config: Config): AccountsElsewhere | undefined {
-  for (const extension of extensions) {
-    const accounts = extension.accounts?.(config);
-    if (accounts) return accounts;
-  }
-  return undefined;
-}
+export const findAccountsElsewhere = (config: Config): AccountsElsewhere | undefined =>
+  extensions.map((extension) => extension.accounts?.(config)).find((accounts) => accounts !== undefined);
 
 /** How a database without accounts gets one. */
 export const starters = extensions.flatMap(({ starter = [] }) => starter);
