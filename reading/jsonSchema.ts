@@ -19,7 +19,7 @@ import {
 } from 'graphql';
 import type { ParameterObject, ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
 import { has, type Route } from '../src/rest/routes.ts';
-import { scalarSchemas } from '../src/schema/jsonSchema.ts';
+import { limitSchema, offsetSchema, scalarSchemas } from '../src/schema/jsonSchema.ts';
 import { pageSize } from '../src/schema/loading/pagination.ts';
 import { fragmentsOf } from '../src/schema/operation.ts';
 import { schema } from '../src/schema/schema.ts';
@@ -32,9 +32,6 @@ export const idParameter = {
   description: 'Integer id of the record.',
   schema: { type: 'integer', minimum: 1 },
 } as const satisfies ParameterObject;
-
-export const limitSchema: SchemaObject = { type: 'integer', minimum: 1, maximum: pageSize.highest };
-export const offsetSchema: SchemaObject = { type: 'integer', minimum: 0 };
 
 /** Of each list. */
 export const listParameters = {
@@ -184,8 +181,6 @@ function propertiesFrom(part: SelectionNode, type: GraphQLObjectType, scope: Sco
   const schema = {
     ...schemaOfField(field, part, scope),
     ...(values && { enum: [...values] }),
-    // Tools read an account that lives elsewhere as well, of which the value may be unknown, or another one.
-    ...((values || isNullIfUnknown(field)) && { 'x-may-be-unknown': true }),
     ...(description && { description }),
   };
   return { [(part.alias ?? part.name).value]: { schema, isOptional: has('optional', part) } };

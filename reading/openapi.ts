@@ -21,16 +21,15 @@ import { restPath } from '../src/http/exchange.ts';
 import { isRecord } from '../src/http/json.ts';
 import { ambiguities } from '../src/http/request.ts';
 import type { Route } from '../src/rest/routes.ts';
+import { limitSchema, offsetSchema } from '../src/schema/jsonSchema.ts';
 import { pageErrors } from '../src/schema/loading/pagination.ts';
 import { interfaceVersion, release } from '../src/version.ts';
 import {
   describeSelection,
   descriptionOf,
   idParameter,
-  limitSchema,
   listParameters,
   objectOf,
-  offsetSchema,
   reference,
   type Schema,
 } from './jsonSchema.ts';

@@ -9,7 +9,6 @@ import type { Duplex } from 'node:stream';
 import type { Command } from 'commander';
 import type { GraphQLSchema } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
-import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { AccountOwner } from './auth/users.ts';
 import type { Recheck, Viewer } from './auth/viewer.ts';
@@ -19,7 +18,6 @@ import type { AnnouncingServer, Database } from './database/database.ts';
 import type { ChangeFeed } from './database/feed/changeFeed.ts';
 import type { ReadLog } from './database/feed/notify.ts';
 import type { Sql } from './database/reader/sql.ts';
-import type { Session } from './database/session.ts';
 import type { RunInTurn, Turns } from './database/turns.ts';
 import type { TokenProblem } from './errors.ts';
 import type { NamedOperations } from './graphql/persisted.ts';
@@ -55,9 +53,8 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   accounts?(config: Config & ValuesOf<Own>): AccountsElsewhere | undefined;
   /** How a database without accounts gets one. */
   readonly starter?: Starter;
-  /** Checks for operators, of the settings and of a database server. */
-  readonly serverChecks?: readonly Check<ExaminedServer>[];
-  checks?(config: Config & ValuesOf<Own>, loadSchema: LoadSchema): readonly Check<void>[];
+  /** Checks for operators. */
+  checks?(config: Config & ValuesOf<Own>): readonly Check[];
   /** Called before a start opens anything. @throws {SetupError} if the start would fail. */
   beforeStart?(config: Config & ValuesOf<Own>): Promise<void>;
   /** Takes part in a process that serves. It is called in the order of the list; undefined if the settings do not ask for it. */
@@ -71,9 +68,6 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
     url: string,
   ): Promise<Pick<Hooks, 'lines' | 'close'> | undefined>;
 }
-
-/** Makes the schema of `/graphql`; undefined for the core's. */
-type LoadSchema = () => Promise<GraphQLSchema | undefined>;
 
 /** The schema of the first extension that brings one; undefined for the core's. */
 export async function schemaOf(
@@ -263,19 +257,10 @@ export type MetricValues = number | Iterable<readonly [label: string, value: num
 
 export type BannerEntry = readonly [name: string, text: string];
 
-/** A server of the database that is connected, for checks. */
-export interface ExaminedServer {
-  readonly client: pg.Client;
-  /** The session for notifications and migrations: of DATABASE_DIRECT_URL, or else the same as that of `client`. */
-  readonly direct: Session;
-  /** Of the direct connection. */
-  readonly server: pg.ClientConfig;
-}
-
 /** The name of a check, and the check itself, which changes nothing. It throws the errors that a start would throw. */
-export type Check<Subject> = readonly [
+export type Check = readonly [
   name: string,
-  find: (subject: Subject) => Found | Promise<Found>,
+  find: () => Found | Promise<Found>,
   /** Whether a problem here makes the checks after it pointless. */
   isVital?: boolean,
 ];

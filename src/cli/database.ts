@@ -28,33 +28,30 @@ export async function withDatabase<Place extends DatabaseLocation>(
   if (!mayCreate && config.DATABASE_URL === undefined && !(await hasDatabase(config.DATA_DIR)))
     throw new SetupError(`There is no database in ${folderOf(config.DATA_DIR)}. ${whereToLook}`);
   // Imported here, so that the other commands start faster.
-  const { openClient } = await import('../database/client.ts');
+  const [{ openClient }, { watchPool }] = await Promise.all([
+    import('../database/client.ts'),
+    import('../database/clients.ts'),
+  ]);
   const database = await joinDatabase(config, createMigrationReporter(config, mayCreate));
   const { pool, sql } = database;
   const errors: unknown[] = [];
-  await run({ pool, sql, client: openClient(pool) }, config).catch(async (error) =>
-    errors.push(await explain(error)),
+  // Prisma's client has an error of its own in place of that of a statement.
+  let failure: unknown;
+  const client = openClient(
+    watchPool(pool, (error) => {
+      failure = error;
+      throw error;
+    }),
   );
+  await run({ pool, sql, client }, config).catch((error) => errors.push(explain(error, failure)));
   await closeAll([database], errors);
 }
 
-/** Names the role of DATABASE_URL if it lacks a right. */
-async function explain(error: unknown): Promise<unknown> {
-  const { code, message } = await readError(error);
-  if (code !== lacksRight) return error;
-  return new SetupError(`The role of DATABASE_URL may not do that: ${message}`, { cause: error });
-}
-
-/** The code and the message of PostgreSQL. Prisma's client keeps the error of its adapter, which has both, in `meta`. */
-async function readError(
-  error: unknown,
-): Promise<{ code?: string | undefined; message?: string | undefined }> {
-  const { isDriverAdapterError } = await import('@prisma/driver-adapter-utils');
-  const meta = error instanceof Error && 'meta' in error ? Object.values(error.meta ?? {}) : [];
-  const adapted = meta.find(isDriverAdapterError);
-  return adapted
-    ? { code: adapted.cause.originalCode, message: adapted.cause.originalMessage }
-    : { code: systemCodeOf(error), message: errorText(error) };
+/** Names the role of DATABASE_URL if it lacks a right. @param failure of a statement of Prisma's client. */
+function explain(error: unknown, failure: unknown): unknown {
+  const denial = [error, failure].find((each) => systemCodeOf(each) === lacksRight);
+  if (denial === undefined) return error;
+  return new SetupError(`The role of DATABASE_URL may not do that: ${errorText(denial)}`, { cause: error });
 }
 
 const whereToLook = 'Run this where the gateway was started, or set DATA_DIR or DATABASE_URL as it has them.';

@@ -35,32 +35,9 @@ export function createClients(
     return client;
   }
 
-  /** The same object with other methods: a pool of connections, or one of them, whose statements are watched. */
-  const watch = <Target extends pg.Pool | pg.PoolClient>(
-    target: Target,
-    others: PropertyDescriptorMap = {},
-  ): Target =>
-    Object.create(target, {
-      ...others,
-      query: {
-        value(query: string | pg.QueryConfig) {
-          const send = () => target.query(query);
-          const text = typeof query === 'string' ? query : query.text;
-          return (statementSpans.hasSubscribers ? statementSpans.tracePromise(send, { text }) : send()).catch(
-            fail,
-          );
-        },
-      },
-    });
-  const watched = watch(pool, {
-    connect: {
-      async value() {
-        const connection = await pool.connect().catch(fail);
-        const transaction = held.getStore();
-        if (transaction) transaction.connection = connection;
-        return watch(connection);
-      },
-    },
+  const watched = watchPool(pool, fail, (connection) => {
+    const transaction = held.getStore();
+    if (transaction) transaction.connection = connection;
   });
 
   return {
@@ -96,6 +73,44 @@ export function createClients(
       return retryOnConflict(attempt);
     },
   };
+}
+
+/**
+ * A pool for Prisma's client, with the connections of another, whose statements are watched.
+ * @param fail is called with the error of each statement, and throws it or another one.
+ * @param connected is called with each connection that is taken for a transaction.
+ */
+export function watchPool(
+  pool: pg.Pool,
+  fail: (error: unknown) => never,
+  connected: (connection: pg.PoolClient) => void = () => {},
+): pg.Pool {
+  /** The same object with other methods. */
+  const watch = <Target extends pg.Pool | pg.PoolClient>(
+    target: Target,
+    others: PropertyDescriptorMap = {},
+  ): Target =>
+    Object.create(target, {
+      ...others,
+      query: {
+        value(query: string | pg.QueryConfig) {
+          const send = () => target.query(query);
+          const text = typeof query === 'string' ? query : query.text;
+          return (statementSpans.hasSubscribers ? statementSpans.tracePromise(send, { text }) : send()).catch(
+            fail,
+          );
+        },
+      },
+    });
+  return watch(pool, {
+    connect: {
+      async value() {
+        const connection = await pool.connect().catch(fail);
+        connected(connection);
+        return watch(connection);
+      },
+    },
+  });
 }
 
 /** Connecting and each statement have deadlines of their own, whose errors say more. */

@@ -31,7 +31,7 @@ export interface ServerUrls {
 }
 
 /** The oldest supported major version of PostgreSQL. */
-export const oldestServer = 15;
+const oldestServer = 15;
 
 /**
  * Connects to the server that the URLs lead to, and checks it.
@@ -80,7 +80,7 @@ export async function findServer({ url, directUrl }: ServerUrls) {
 }
 
 /** Describes a database with another encoding than UTF-8, in which not every text of a client could be stored. */
-export const findEncodingProblem = (database: string | undefined, encoding: string | undefined) =>
+const findEncodingProblem = (database: string | undefined, encoding: string | undefined) =>
   encoding === 'UTF8'
     ? undefined
     : `the encoding of the database ${JSON.stringify(database)} is ${encoding}, and has to be UTF8`;
@@ -109,7 +109,7 @@ async function findDirect(one: pg.Client, directUrl: string): Promise<pg.ClientC
  * Describes where the other connection leads, if not to the same database of the same running server. The proof is an advisory lock
  * of one that excludes the other: names, rows and even the system identifier are the same in a copy.
  */
-export async function findDifference(one: pg.Client, other: pg.Client): Promise<string | undefined> {
+async function findDifference(one: pg.Client, other: pg.Client): Promise<string | undefined> {
   const lock = randomBytes(8).readBigInt64BE().toString();
   // In one transaction, since a pooler may change the session between transactions.
   await one.query(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`);
@@ -167,7 +167,7 @@ const urlError = (
 export const readOnlyServer = 'it is in recovery, and can only be read';
 
 /** Why the server of a URL cannot be used. */
-export function reasonOf(error: unknown, url: string): string {
+function reasonOf(error: unknown, url: string): string {
   if (isUnresponsive(error)) return unresponsive;
   // The text of the error would show the host, which is a part of the password here.
   if (hasCutPassword(url) && !(error instanceof pg.DatabaseError))

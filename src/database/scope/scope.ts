@@ -4,6 +4,7 @@
  * and what this folder does not know, is an error. Code that takes the whole client from it, by `$extends` or `$parent`, gets around it.
  */
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { columnsOf } from '../dataModel.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { conditionOf, type ModelName, type ViewerRef, type VisibleModel } from '../models.ts';
@@ -29,7 +30,7 @@ export function scopedTo(
 ): ScopedClient {
   const scoped = client.$extends({
     query: {
-      async $allOperations({ model, operation, args, query, ...others }) {
+      async $allOperations({ model, operation, args, query }) {
         if (model === undefined) return refuse(`${operation} is not restricted to the viewer`);
         const cursors: Cursor[] = [];
         // Prisma names its own models.
@@ -40,7 +41,7 @@ export function scopedTo(
           args as Args,
         );
         // The check would need another connection.
-        if (cursors.length > 0 && isInTransaction(others))
+        if (cursors.length > 0 && withinTransaction.getStore())
           refuse('A transaction of a viewer takes no cursors');
         for (const cursor of cursors) await checkCursor(client, viewer, cursor);
         return query(restricted as typeof args);
@@ -48,12 +49,16 @@ export function scopedTo(
     },
   });
   // An extension of queries changes no type but that of `$transaction`.
-  return scoped as unknown as ScopedClient;
+  const extended = scoped as unknown as ScopedClient;
+  const transact: ScopedClient['$transaction'] = (...given) =>
+    withinTransaction.run(true, () => extended.$transaction(...given));
+  return new Proxy(extended, {
+    get: (target, name) => (name === '$transaction' ? transact : Reflect.get(target, name)),
+  });
 }
 
-/** Prisma passes it to extensions, though its types leave it out. */
-const isInTransaction = (given: object): boolean =>
-  (given as { __internalParams?: { transaction?: unknown } }).__internalParams?.transaction !== undefined;
+/** Whether the code that runs is that of a transaction of a viewer. */
+const withinTransaction = new AsyncLocalStorage<boolean>();
 
 /** The property of the client for a model. All of them have the same operations. */
 export const delegateOf = (model: ModelName) =>

@@ -11,13 +11,10 @@ export interface Finding extends Partial<Pick<Diagnosis, 'advice'>> {
 }
 
 /** Runs checks one after the other, up to a vital one that finds a problem. */
-export async function runChecks<Subject>(
-  checks: readonly Check<Subject>[],
-  subject: Subject,
-): Promise<Finding[]> {
+export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const [check, find, isVital] of checks) {
-    const found = await Promise.resolve(subject).then(find).catch(problemOf);
+    const found = await Promise.resolve().then(find).catch(problemOf);
     if (found === undefined) continue;
     const isGood = typeof found === 'string';
     findings.push(isGood ? { check, state: 'ok', says: found } : { check, state: 'problem', ...found });
@@ -32,5 +29,5 @@ export function problemOf(error: unknown): { says: string } {
   throw error;
 }
 
-/** How long, in milliseconds, a check waits for a database, a port or another service. */
+/** How long, in milliseconds, a check waits for a statement. */
 export const timeout = 5_000;

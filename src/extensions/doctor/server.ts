@@ -1,17 +1,7 @@
-/** Checks of a database server: its version and state, the way to it, and whether its notifications arrive. */
+/** Checks of a database server: those of a start, and what no start looks for: rights, rows that are hidden, triggers that do not fire. */
 
-import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import type pg from 'pg';
-import {
-  findDifference,
-  findEncodingProblem,
-  oldestServer,
-  readOnlyServer,
-  reasonOf,
-  type ServerUrls,
-  serverOf,
-} from '../../database/connection.ts';
+import pg from 'pg';
+import { connectionError, findServer, type ServerUrls, serverOf } from '../../database/connection.ts';
 import {
   findForeignTables,
   findPathProblem,
@@ -19,95 +9,70 @@ import {
   findVersionProblem,
   readProgress,
 } from '../../database/migrate.ts';
-import { checkListener, checkPooler, createSession, isPooled } from '../../database/session.ts';
-import { errorText, withoutPassword } from '../../errors.ts';
-import type { Check, ExaminedServer, Found } from '../../extensionPoints.ts';
-import { connectionAdvice, encodingAdvice, foreignTablesAdvice, schemaAdvice } from './advice.ts';
-import { type Finding, problemOf, runChecks, timeout } from './finding.ts';
+import { createSession } from '../../database/session.ts';
+import { SetupError, withoutPassword } from '../../errors.ts';
+import type { Found } from '../../extensionPoints.ts';
+import { connectionAdvice, foreignTablesAdvice, schemaAdvice } from './advice.ts';
+import { type Finding, runChecks, timeout } from './finding.ts';
 import { findHiddenTables, findMissingRights, findSilentTriggers } from './rights.ts';
 
-/** A server that is connected, with what the checks of the core need besides. */
-interface ConnectedServer extends ExaminedServer {
-  readonly urls: ServerUrls;
-  readonly info: Awaited<ReturnType<typeof readInfo>>;
+/** A server that a start would use. */
+interface Server {
+  readonly client: pg.Client;
+  /** For migrations: of DATABASE_DIRECT_URL, or else the same as `client`. */
+  readonly direct: pg.Client;
+  /** Whether `client` goes through a pooler. */
+  readonly pooled: boolean;
+  readonly role: string;
 }
 
-const checks: readonly Check<ConnectedServer>[] = [
-  ['database', checkVersion],
-  ['database encoding', checkEncoding],
-  // PgBouncer ends a connection when it rejects a transaction of it, so no later check could run.
-  ['pooler', findPoolerProblem, true],
-  ['pooler', checkPooling],
-  ['direct connection', connectDirectly, true],
-  ['database rights', checkRights, true],
-  ['migrations', checkMigrations, true],
-  ['row security', checkHiddenTables],
-  ['triggers', checkTriggers],
-  ['change feed', checkFeed],
-];
-
-/** @param others the checks that follow those of the core. */
-export async function examineServer(
-  urls: ServerUrls,
-  others: readonly Check<ExaminedServer>[],
-): Promise<Finding[]> {
+export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
   const { url, directUrl } = urls;
-  const server = serverOf(directUrl ?? url);
   const session = createSession(serverOf(url), timeout);
-  const direct = directUrl === undefined ? session : createSession(server, timeout);
+  const direct = directUrl === undefined ? session : createSession(serverOf(directUrl), timeout);
   const { client } = session;
   try {
+    const { pooled } = await findServer(urls);
     await session.connect();
-    return await runChecks([...checks, ...others], {
-      urls,
-      client,
-      direct,
-      server,
-      info: await readInfo(client),
-    });
+    if (direct !== session) await direct.connect();
+    const { rows } = await client.query<{ version: string; role: string }>(
+      `SELECT current_setting('server_version') AS version, current_user AS role`,
+    );
+    const [{ version, role } = { version: '', role: '' }] = rows;
+    const server = { client, direct: direct.client, pooled, role };
+    return await runChecks([
+      ['database', () => `PostgreSQL ${version}, ${withoutPassword(url)}`],
+      ['pooler', () => checkPooling(server)],
+      ['database rights', () => checkRights(server), true],
+      ['migrations', () => checkMigrations(server), true],
+      ['row security', () => checkHiddenTables(server)],
+      ['triggers', () => checkTriggers(server)],
+    ]);
   } catch (error) {
     // With the words of a start.
-    return [
-      {
-        check: 'database',
-        state: 'problem',
-        says: `${withoutPassword(url)}: ${reasonOf(error, url)}`,
-        advice: connectionAdvice(client, error, url, 'DATABASE_URL'),
-      },
-    ];
+    const { message, cause } = error instanceof SetupError ? error : connectionError(url, error);
+    const advice = connectionAdvice(client, cause, url);
+    return [{ check: 'database', state: 'problem', says: message, advice }];
   } finally {
     await Promise.all([session.close(), direct.close()]);
   }
 }
 
-async function readInfo(client: pg.Client) {
-  const { rows } = await client.query<{
-    version: string;
-    isReadOnly: boolean;
-    role: string;
-    encoding: string;
-  }>(
-    `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS "isReadOnly", current_user AS role,
-       current_setting('server_encoding') AS encoding`,
+/** Through a pooler the gateway changes no settings of a session, since other clients use it as well. */
+async function checkPooling({ client, pooled, role }: Server): Promise<Found> {
+  if (!pooled) return 'none stands between';
+  const { rows } = await client.query<{ timeout: string }>(
+    `SELECT current_setting('statement_timeout') AS timeout`,
   );
-  const [info] = rows;
-  if (!info) throw new Error('it returns nothing');
-  return info;
+  const timeout = rows[0]?.timeout ?? '0';
+  if (timeout !== '0') return `one stands between; the server stops a statement after ${timeout}`;
+  return {
+    says: 'one stands between, and the server never stops a statement that takes too long',
+    advice: `ALTER ROLE ${quoted(role)} SET statement_timeout = '10s', or what STATEMENT_TIMEOUT is; the gateway waits no longer, but the statement goes on.`,
+  };
 }
 
-function checkVersion({ urls, info: { version } }: ConnectedServer): Found {
-  const says = `PostgreSQL ${version}, ${withoutPassword(urls.url)}`;
-  if (Number.parseInt(version, 10) >= oldestServer) return says;
-  return { says, advice: `Dovetail needs PostgreSQL ${oldestServer} or later.` };
-}
-
-function checkEncoding({ client, info: { encoding } }: ConnectedServer): Found {
-  const says = findEncodingProblem(client.database, encoding);
-  return says && { says, advice: encodingAdvice(client) };
-}
-
-async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServer): Promise<Found> {
-  if (isReadOnly) return { says: readOnlyServer, advice: 'Name the primary in DATABASE_URL.' };
+async function checkRights({ client, role }: Server): Promise<Found> {
   const hidden = await findPathProblem(client);
   if (hidden) return { says: hidden, advice: schemaAdvice(quoted(role)) };
   const missing = await findMissingRights(client);
@@ -121,7 +86,7 @@ async function checkRights({ client, info: { isReadOnly, role } }: ConnectedServ
 }
 
 /** Whether row-level security hides rows from the role. PostgreSQL reports no error for that. */
-async function checkHiddenTables({ client, info: { role } }: ConnectedServer): Promise<Found> {
+async function checkHiddenTables({ client, role }: Server): Promise<Found> {
   const tables = (await findHiddenTables(client)).map(quoted);
   if (tables.length === 0) return undefined;
   const policies = tables.map(
@@ -133,22 +98,22 @@ async function checkHiddenTables({ client, info: { role } }: ConnectedServer): P
   };
 }
 
-const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
+const quoted = (name: string) => pg.escapeIdentifier(name);
 
-async function checkMigrations({ client, direct }: ConnectedServer): Promise<Found> {
+async function checkMigrations({ client, direct }: Server): Promise<Found> {
   const foreign = await findForeignTables(client);
-  if (foreign) return { says: foreign, advice: foreignTablesAdvice(client) };
+  if (foreign) return { says: foreign, advice: foreignTablesAdvice };
   const { applied, pending, unknown } = await readProgress(client);
   const other = findVersionProblem(unknown);
   if (other) return { says: other, advice: 'Install the version that has them, or name another database.' };
   if (pending.length === 0) return `all ${applied} applied`;
   // The role of the direct connection applies them.
-  const unwritable = await findSchemaProblem(direct.client);
-  if (unwritable) return { says: unwritable, advice: schemaAdvice(quoted(direct.client.user ?? '')) };
+  const unwritable = await findSchemaProblem(direct);
+  if (unwritable) return { says: unwritable, advice: schemaAdvice(quoted(direct.user ?? '')) };
   return `${applied} applied, ${pending.length} pending: the next start applies them`;
 }
 
-async function checkTriggers({ client }: ConnectedServer): Promise<Found> {
+async function checkTriggers({ client }: Server): Promise<Found> {
   if ((await readProgress(client)).pending.length > 0) return undefined;
   const silent = await findSilentTriggers(client);
   if (silent.length === 0) return 'every change is announced';
@@ -162,73 +127,4 @@ async function checkTriggers({ client }: ConnectedServer): Promise<Found> {
     says: `changes are not announced or rules not kept: ${states.join(', ')}`,
     advice: `As the owner of the tables: ${advice.join(' ')} then start the gateways again, which forget what they cached.`,
   };
-}
-
-/** Whether a start would reject the pooler. */
-async function findPoolerProblem({ client }: ConnectedServer): Promise<Found> {
-  try {
-    if (await isPooled(client)) await checkPooler(client);
-    return undefined;
-  } catch (error) {
-    return { ...problemOf(error), advice: 'Do that, or connect to the server itself.' };
-  }
-}
-
-/** Through a pooler the gateway changes no settings of a session, since other clients use it as well. */
-async function checkPooling({ client }: ConnectedServer): Promise<Found> {
-  if (!(await isPooled(client))) return 'none stands between';
-  const { rows } = await client.query<{ role: string; timeout: string }>(
-    `SELECT quote_ident(current_user) AS role, current_setting('statement_timeout') AS timeout`,
-  );
-  const [{ role, timeout } = { role: '', timeout: '0' }] = rows;
-  if (timeout !== '0') return `one stands between; the server stops a statement after ${timeout}`;
-  return {
-    says: 'one stands between, and the server never stops a statement that takes too long',
-    advice: `ALTER ROLE ${role} SET statement_timeout = '10s', or what STATEMENT_TIMEOUT is; the gateway waits no longer, but the statement goes on.`,
-  };
-}
-
-/** Whether the direct connection can be made, and leads to the same database. The checks after this one use it. */
-async function connectDirectly({ client, direct, urls }: ConnectedServer): Promise<Found> {
-  const url = urls.directUrl;
-  if (url === undefined) return undefined;
-  const name = withoutPassword(url);
-  try {
-    await direct.connect();
-  } catch (error) {
-    return {
-      says: `${name}: ${reasonOf(error, url)}`,
-      advice: connectionAdvice(direct.client, error, url, 'DATABASE_DIRECT_URL'),
-    };
-  }
-  const difference = await findDifference(client, direct.client);
-  if (difference === undefined) return `${name} leads to the same database`;
-  return {
-    says: `${name} leads to ${difference}`,
-    advice: 'Name the same database in DATABASE_DIRECT_URL as in DATABASE_URL, past its pooler.',
-  };
-}
-
-/** Whether a notification of one connection reaches another: not every pooler lets it through. */
-async function checkFeed({ client, server }: ConnectedServer): Promise<Found> {
-  const channel = `dovetail_doctor_${randomBytes(8).toString('hex')}`;
-  const [listener, other] = [createSession(server, timeout), createSession(server, timeout)];
-  try {
-    await listener.connect();
-    await other.client.connect();
-    await checkListener(listener.client, other.client);
-    await listener.client.query(`LISTEN ${channel}`);
-    const heard = once(listener.client, 'notification', { signal: AbortSignal.timeout(timeout) });
-    const began = performance.now();
-    await Promise.all([heard, client.query(`NOTIFY ${channel}`)]);
-    return `a notification arrived within ${Math.ceil(performance.now() - began)} ms`;
-  } catch (error) {
-    return {
-      says: `notifications do not arrive: ${errorText(error)}`,
-      advice:
-        'Name the server itself in DATABASE_DIRECT_URL, or set its pooler to session mode: without them nothing is cached, and subscriptions deliver at their start and every five minutes alone.',
-    };
-  } finally {
-    await Promise.all([listener.close(), other.close()]);
-  }
 }

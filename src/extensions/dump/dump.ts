@@ -14,9 +14,9 @@ import type { Config } from '../../config/config.ts';
 import { longestOpening, retryWhileInUse } from '../../database/database.ts';
 import { findEmbedded, hasDatabase, openEmbedded } from '../../database/embedded/embedded.ts';
 import { readLedger, withoutTimeLimits } from '../../database/migrate.ts';
-import { SetupError, systemCodeOf } from '../../errors.ts';
+import { SetupError } from '../../errors.ts';
 import { release } from '../../version.ts';
-import { copyEnd, endLine, migrationsPrefix, readCounters, readTables, rowLine } from './format.ts';
+import { endLine, migrationsPrefix, readCounters, readTables, rowsLine } from './format.ts';
 import { withClient } from './open.ts';
 
 /** @param file undefined for standard output. A file is replaced once the dump is complete. */
@@ -51,9 +51,6 @@ const joinFolder = (dataDir: string) =>
 /** How many rows are read at once. */
 const rowsAtOnce = 500;
 
-/** Values as PostgreSQL writes them. */
-const asText = { getTypeParser: () => (value: string | Buffer) => value };
-
 /** @param count is raised by each row. */
 async function* writeDump(
   client: pg.Client,
@@ -70,27 +67,26 @@ async function* writeDump(
   yield `-- The data of a Dovetail database, by Dovetail ${release}: \`dovetail load\` loads it into an empty one.\n`;
   yield `${migrationsPrefix}${applied.map(({ name, checksum }) => `${name}=${checksum}`).join(' ')}\n`;
   const tables = await readTables(client);
-  const cursors = `${cursorPrefix}${process.pid}_${randomBytes(4).toString('hex')}_`;
-  await declareCursors(client, tables, cursors, isEmbedded);
-  for (const [index, table] of tables.entries()) {
-    let end = '';
-    for (;;) {
-      const text = `FETCH ${rowsAtOnce} FROM ${cursors}${index}`;
-      const { rows, fields } = await client.query<(string | null)[]>({
-        text,
-        rowMode: 'array',
-        types: asText,
-      });
-      if (rows.length === 0) break;
-      if (end === '')
-        yield `COPY ${table} (${fields.map(({ name }) => pg.escapeIdentifier(name)).join(', ')}) FROM stdin;\n`;
-      end = `${copyEnd}\n`;
-      yield `${rows.map(rowLine).join('\n')}\n`;
-      count.rows += rows.length;
+  const rowsOf = (table: string) =>
+    `SELECT ${pg.escapeLiteral(table)} AS table, json_strip_nulls(row_to_json(t))::text AS row FROM ${table} t`;
+  // All dumps of an embedded database share one session.
+  const cursor = `dump_${randomBytes(8).toString('hex')}`;
+  const hold = isEmbedded ? 'WITH HOLD' : '';
+  await client.query(
+    `DECLARE ${cursor} NO SCROLL CURSOR ${hold} FOR ${tables.map(rowsOf).join(' UNION ALL ')}`,
+  );
+  // While a transaction is open in the embedded engine, its gateway waits. The engine keeps a copy of the rows in a temporary file.
+  if (isEmbedded) await client.query('COMMIT');
+  for (;;) {
+    const { rows } = await client.query<{ table: string; row: string }>(`FETCH ${rowsAtOnce} FROM ${cursor}`);
+    if (rows.length === 0) break;
+    for (const table of tables) {
+      const some = rows.filter((each) => each.table === table).map(({ row }) => row);
+      if (some.length > 0) yield `${rowsLine(table, some)}\n`;
     }
-    yield end;
-    await client.query(`CLOSE ${cursors}${index}`);
+    count.rows += rows.length;
   }
+  await client.query(`CLOSE ${cursor}`);
   // Read after the rows: a counter that is ahead of them skips ids, and one that is behind would give ids again.
   for (const name of await readCounters(client)) {
     const { rows } = await client.query<{ line: string }>(
@@ -100,43 +96,4 @@ async function* writeDump(
     for (const { line } of rows) yield `${line}\n`;
   }
   yield `${endLine}\n`;
-}
-
-const cursorPrefix = 'dovetail_dump_';
-const leftBehind = new RegExp(`^${cursorPrefix}(\\d+)_`);
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    // A process of another user cannot be sent a signal.
-    return systemCodeOf(error) !== 'ESRCH';
-  }
-}
-
-/**
- * Declares a cursor for each table, all with the rows of one moment.
- *
- * While a transaction is open in the embedded engine, its gateway waits. So there the transaction ends here: the engine keeps copies of
- * the rows in temporary files, until they are read. All dumps share one session, so each has names of its own for its cursors, with the
- * id of its process: one that was killed has left them behind.
- * @param cursors begins their names.
- */
-async function declareCursors(
-  client: pg.Client,
-  tables: readonly string[],
-  cursors: string,
-  isEmbedded: boolean,
-): Promise<void> {
-  const { rows: left } = await client.query<{ name: string }>(
-    'SELECT name FROM pg_cursors WHERE is_holdable',
-  );
-  for (const { name } of left) {
-    const pid = leftBehind.exec(name)?.[1];
-    if (pid !== undefined && !isRunning(Number(pid))) await client.query(`CLOSE ${name}`);
-  }
-  const hold = isEmbedded ? 'WITH HOLD' : '';
-  for (const [index, table] of tables.entries())
-    await client.query(`DECLARE ${cursors}${index} NO SCROLL CURSOR ${hold} FOR SELECT * FROM ${table}`);
-  if (isEmbedded) await client.query('COMMIT');
 }

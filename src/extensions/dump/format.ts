@@ -1,41 +1,34 @@
 /**
- * The lines of a dump. It is the SQL that `pg_dump --data-only` writes, and `load` runs nothing of it: it takes the rows as data. `psql`
- * can run it in a database with the tables, as a superuser, after `SET session_replication_role = replica`.
+ * The lines of a dump. It is SQL, and `load` runs nothing of it: it takes the rows as data. `psql` can run it in a database with the
+ * tables, as a superuser, after `SET session_replication_role = replica`.
  */
 
 import pg from 'pg';
 
 /** Begins the line that has the migrations of the database, each as its name, `=` and its checksum. */
 export const migrationsPrefix = '-- Migrations: ';
-/** The line after the rows of a table. */
-export const copyEnd = '\\.';
 /** The last line, without which a dump is not complete. */
 export const endLine = '-- End of the dump';
 
-const identifier = '"(?:[^"]|"")+"';
-export const identifiers = new RegExp(identifier, 'g');
-/** The line before the rows: the table and its columns, quoted. */
-export const copyPattern = new RegExp(
-  `^COPY (${identifier}) \\((${identifier}(?:, ${identifier})*)\\) FROM stdin;$`,
-);
+/** Inserts rows that are given as a list in JSON. @param list in SQL. */
+export const insertion = (table: string, list: string) =>
+  `INSERT INTO ${table} SELECT * FROM json_populate_recordset(NULL::${table}, ${list})`;
+
+/** @param rows as objects in JSON, which has no line breaks. */
+export const rowsLine = (table: string, rows: readonly string[]) =>
+  `${insertion(table, `'[${rows.join().replaceAll("'", "''")}]'`)};`;
+
+/** A line with rows: the quoted name of their table, and the list as SQL has it between quotes. */
+const rowsPattern =
+  /^INSERT INTO ("(?:[^"]|"")+") SELECT \* FROM json_populate_recordset\(NULL::\1, '(\[.*\])'\);$/s;
+
+export function readRows(line: string): { readonly table: string; readonly list: string } | undefined {
+  const [, table, list] = rowsPattern.exec(line) ?? [];
+  return table === undefined || list === undefined ? undefined : { table, list: list.replaceAll("''", "'") };
+}
+
 /** A line that sets the counter of a table's ids. */
 export const setvalPattern = /^SELECT setval\('([^']+)', (\d+), (true|false)\);$/;
-
-const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-const characters: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
-
-/** A row in the text format of COPY. */
-export const rowLine = (values: readonly (string | null)[]): string =>
-  values
-    .map((value) => value?.replace(/[\\\n\r\t]/g, (found) => escapes[found] ?? found) ?? '\\N')
-    .join('\t');
-
-export const readRow = (line: string): (string | null)[] =>
-  line
-    .split('\t')
-    .map((text) =>
-      text === '\\N' ? null : text.replace(/\\(.)/g, (_, letter) => characters[letter] ?? letter),
-    );
 
 /** The quoted names of the tables whose rows are kept: not the ledger of migrations, and none that a crash empties. */
 export async function readTables(client: pg.ClientBase): Promise<string[]> {

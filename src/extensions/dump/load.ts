@@ -7,7 +7,6 @@
  */
 
 import { createReadStream } from 'node:fs';
-import type { Readable } from 'node:stream';
 import type pg from 'pg';
 import { locationText } from '../../cli/database.ts';
 import { say } from '../../cli/output.ts';
@@ -28,13 +27,11 @@ import {
 } from '../../database/migrate.ts';
 import { errorText, SetupError } from '../../errors.ts';
 import {
-  copyEnd,
-  copyPattern,
   endLine,
-  identifiers,
+  insertion,
   migrationsPrefix,
   readCounters,
-  readRow,
+  readRows,
   readTables,
   setvalPattern,
 } from './format.ts';
@@ -47,8 +44,8 @@ import { withClient } from './open.ts';
 export async function runLoad(config: Config, file: string, folder?: URL): Promise<void> {
   const place = locationText(config);
   const all = await readMigrations(folder);
-  const dump = readLines(file === '-' ? process.stdin : createReadStream(file), file);
-  const dumped = await readHeader(dump, all, file);
+  const lines = readLines(file);
+  const dumped = await readHeader(lines, all, file);
   // A new folder begins with the tables, unless the dump needs earlier ones.
   const packed = dumped.length === all.length ? await newDatabaseFile() : undefined;
   const openFolder = (dataDir: string) => openEmbedded(dataDir, packed);
@@ -56,7 +53,7 @@ export async function runLoad(config: Config, file: string, folder?: URL): Promi
   const count = await withClient(config, openFolder, failed, async (client) => {
     await beginAlone(client);
     await prepareTables(client, all, dumped, `${failed}: ${place}`);
-    const loaded = await loadRows(client, dump);
+    const loaded = await loadRows(client, lines, file);
     await applyAll(client, all.slice(dumped.length));
     // Gateways forget what they know of the empty database.
     await client.query(`SELECT announce('*')`);
@@ -67,46 +64,35 @@ export async function runLoad(config: Config, file: string, folder?: URL): Promi
   say(`Loaded ${count} rows into ${place}.`);
 }
 
-interface Lines {
-  /** The next line; undefined after the last one. */
-  next(): Promise<string | undefined>;
-  /** The error for the line at hand. */
-  broken(what: string): SetupError;
-}
-
-/** Not by `node:readline`, for which characters that a text may have end a line too. */
-function readLines(input: Readable, file: string): Lines {
-  let number = 0;
-  const lines = (async function* () {
-    let rest = '';
+/** The lines of a file. Not by `node:readline`, for which characters that a text may have end a line too. */
+async function* readLines(file: string): AsyncGenerator<string, undefined> {
+  const input = file === '-' ? process.stdin : createReadStream(file);
+  let rest = '';
+  try {
     for await (const chunk of input.setEncoding('utf8')) {
-      const pieces = (rest + chunk).split('\n');
+      // A terminal has written other ends of lines.
+      const pieces = (rest + chunk).split(/\r?\n/);
       rest = pieces.pop() ?? '';
       yield* pieces;
     }
-  })();
-  return {
-    async next() {
-      number++;
-      const { value } = await lines.next().catch((error) => {
-        throw new SetupError(`${file} cannot be read: ${errorText(error)}`, { cause: error });
-      });
-      return value ?? undefined;
-    },
-    broken: (what) =>
-      new SetupError(`${file} is not a complete dump, and nothing of it was loaded: line ${number} ${what}.`),
-  };
+  } catch (error) {
+    throw new SetupError(`${file} cannot be read: ${errorText(error)}`, { cause: error });
+  }
 }
 
+const incomplete = (file: string) =>
+  new SetupError(`${file} is not a complete dump, and nothing of it was loaded.`);
+
 /** The migrations of the dump: all of this version, or the first of them. @throws {SetupError} when it has others. */
-async function readHeader(dump: Lines, all: readonly Migration[], file: string): Promise<Migration[]> {
-  await dump.next();
-  const line = (await dump.next()) ?? '';
-  if (!line.startsWith(migrationsPrefix))
-    throw dump.broken('does not name the migrations, as a dump of Dovetail does');
-  // Otherwise the last migration would seem to be unknown.
-  if (line.endsWith('\r')) throw dump.broken('ends with a carriage return, which a dump has not');
-  const texts = new Set(line.slice(migrationsPrefix.length).split(' '));
+async function readHeader(
+  lines: AsyncIterator<string, undefined>,
+  all: readonly Migration[],
+  file: string,
+): Promise<Migration[]> {
+  await lines.next();
+  const { value = '' } = await lines.next();
+  if (!value.startsWith(migrationsPrefix)) throw incomplete(file);
+  const texts = new Set(value.slice(migrationsPrefix.length).split(' '));
   const dumped = all.filter(({ name, sql }) => texts.delete(`${name}=${checksumOf(sql)}`));
   reject(file, findVersionProblem([...texts].map((text) => text.replace(/=.*/, ''))));
   return dumped;
@@ -142,51 +128,32 @@ async function prepareTables(
 }
 
 /** Loads the rows and the counters, and returns the number of rows. */
-async function loadRows(client: pg.Client, dump: Lines): Promise<number> {
+async function loadRows(client: pg.Client, lines: AsyncIterable<string>, file: string): Promise<number> {
   const tables = await readTables(client);
   const counters = await readCounters(client);
   const { rows: rules } = await client.query<{ off: string; on: string }>(readRules, [tables]);
   for (const { off } of rules) await client.query(off);
+  const others = new Set<string>();
   let count = 0;
-  for (let line = await dump.next(); line !== endLine; line = await dump.next()) {
-    const [, table, columns] = copyPattern.exec(line ?? '') ?? [];
-    const [, sequence, last, called] = setvalPattern.exec(line ?? '') ?? [];
-    if (table !== undefined && columns !== undefined) {
-      // The migrations have made all tables of Dovetail's.
-      const isKnown = tables.includes(table);
-      if (!isKnown) say(`Left out: the table ${table}, which is not Dovetail's.`);
-      const text = `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM json_populate_recordset(NULL::${table}, $1)`;
-      for await (const rows of readRows(dump, columns)) {
-        if (!isKnown) continue;
-        await client.query(text, [JSON.stringify(rows)]);
-        count += rows.length;
-      }
-    } else if (sequence !== undefined) {
-      // Those of other tables, and of other schemas, are left out.
+  let last = '';
+  for await (const line of lines) {
+    last = line;
+    const found = readRows(line);
+    const [, sequence, value, isCalled] = setvalPattern.exec(line) ?? [];
+    // The migrations have made all tables and counters of Dovetail's.
+    if (found && tables.includes(found.table)) {
+      const { rowCount } = await client.query(insertion(found.table, '$1'), [found.list]);
+      count += rowCount ?? 0;
+    } else if (found) others.add(found.table);
+    else if (sequence !== undefined) {
       if (counters.includes(sequence))
-        await client.query('SELECT setval($1, $2, $3)', [sequence, last, called]);
-    } else throw dump.broken('begins no table');
+        await client.query('SELECT setval($1, $2, $3)', [sequence, value, isCalled]);
+    } else if (line !== endLine) throw incomplete(file);
   }
+  if (last !== endLine) throw incomplete(file);
+  for (const table of others) say(`Left out: the table ${table}, which is not Dovetail's.`);
   for (const { on } of rules) await client.query(on);
   return count;
-}
-
-/** How many rows are written at once. */
-const rowsAtOnce = 500;
-
-/** The rows of a table, with their values by column. */
-async function* readRows(dump: Lines, columns: string): AsyncGenerator<Record<string, string | null>[]> {
-  const names = (columns.match(identifiers) ?? []).map((name) => name.slice(1, -1).replaceAll('""', '"'));
-  let rows: Record<string, string | null>[] = [];
-  for (let line = await dump.next(); line !== copyEnd; line = await dump.next()) {
-    const values = readRow(line ?? '');
-    if (line === undefined || values.length !== names.length) throw dump.broken('is no row of its table');
-    rows.push(Object.fromEntries(names.map((name, index) => [name, values[index] ?? null])));
-    if (rows.length < rowsAtOnce) continue;
-    yield rows;
-    rows = [];
-  }
-  if (rows.length > 0) yield rows;
 }
 
 /** Returns the statements that switch the triggers and foreign keys of tables off, and on as they were. */

@@ -31,6 +31,4 @@ export const logFeed: Extension<typeof settings> = {
   },
 
   readLog: async (...given) => (await import('./log.ts')).readMessages(...given),
-
-  serverChecks: [['announcements', async (server) => (await import('./doctor.ts')).checkAnnouncing(server)]],
 };

@@ -108,10 +108,9 @@ function createServer(
   );
 
   server.setRequestHandler('tools/list', () => ({
-    tools: tools.map(({ requestFor: _, resultOf: __, inputSchema, outputSchema, ...shown }) => ({
+    tools: tools.map(({ requestFor: _, resultOf: __, inputSchema, ...shown }) => ({
       ...shown,
       inputSchema: { ...inputSchema },
-      ...(outputSchema && { outputSchema: { ...outputSchema } }),
     })),
   }));
 

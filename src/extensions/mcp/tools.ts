@@ -3,13 +3,11 @@
  * one for any query of the model, and one for each persisted operation with a description.
  */
 
-import { readFileSync } from 'node:fs';
 import type { JSONObject, ToolAnnotations } from '@modelcontextprotocol/server';
 import {
   type ExecutionResult,
   GraphQLError,
   type GraphQLInputType,
-  getNamedType,
   getOperationAST,
   isEnumType,
   isInputObjectType,
@@ -22,7 +20,6 @@ import {
   typeFromAST,
   valueFromASTUntyped,
 } from 'graphql';
-import type { ReferenceObject, SchemaObject } from 'openapi3-ts/oas31';
 import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
 import type { NamedOperations } from '../../graphql/persisted.ts';
@@ -30,9 +27,8 @@ import { restPath } from '../../http/exchange.ts';
 import { isRecord, parseJson } from '../../http/json.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import { type Route, routes } from '../../rest/routes.ts';
-import { root } from '../../root.ts';
-import { scalarSchemas } from '../../schema/jsonSchema.ts';
-import { pageErrors } from '../../schema/loading/pagination.ts';
+import { limitSchema, offsetSchema, scalarSchemas } from '../../schema/jsonSchema.ts';
+import { pageErrors, pageSize } from '../../schema/loading/pagination.ts';
 import { schema } from '../../schema/schema.ts';
 import { namesToken, readsTokens } from '../../schema/types/apiToken.ts';
 import type { InnerRequest } from './innerExchange.ts';
@@ -44,8 +40,6 @@ export interface Tool {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: ObjectSchema;
-  /** Undefined for a tool whose results have different shapes. */
-  readonly outputSchema?: ObjectSchema;
   readonly annotations: ToolAnnotations;
   /** The request for a call with these arguments, or a message that says what is wrong with them. */
   requestFor(given: Arguments): InnerRequest | string;
@@ -61,43 +55,25 @@ export interface Result {
   readonly error: string | undefined;
 }
 
-/** The JSON Schema of an object. `$defs` has the schemas to which it refers. */
+/** The JSON Schema of an object. */
 interface ObjectSchema {
   type: 'object';
   properties: Record<string, JSONObject>;
   required: string[];
-  additionalProperties: boolean;
-  $defs?: Record<string, JSONObject>;
+  additionalProperties: false;
 }
 
 /** Hints for assistants that decide about calls. Tools reach nothing outside this service. */
 const reads = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 const writes = { ...reads, readOnlyHint: false, destructiveHint: true };
 
-type Schema = SchemaObject | ReferenceObject;
-
-const references = '#/components/schemas/';
-
-/**
- * The JSON Schema of an object that has these properties and no others.
- * @param required the names of the required properties; by default all.
- * @param parts the schemas to which the properties refer.
- */
-function objectSchema(
-  properties: Readonly<Record<string, object>>,
-  {
-    required = Object.keys(properties),
-    parts = {},
-  }: { readonly required?: readonly string[]; readonly parts?: Readonly<Record<string, SchemaObject>> } = {},
-): ObjectSchema {
-  const schema = {
-    properties,
-    ...(Object.keys(parts).length > 0 && { $defs: parts }),
-  };
-  // References point into this schema, instead of into an OpenAPI document.
-  const own = JSON.parse(JSON.stringify(schema).replaceAll(references, '#/$defs/'));
-  return { type: 'object', ...own, required: [...required], additionalProperties: false };
-}
+/** The JSON Schema of an object that has these properties and no others. @param required the names of those that it must have. */
+const objectSchema = (properties: ObjectSchema['properties'], required: string[]): ObjectSchema => ({
+  type: 'object',
+  properties,
+  required,
+  additionalProperties: false,
+});
 
 /**
  * A message about the first argument that the tool does not have, about one that is missing, or about the global id of a token;
@@ -115,78 +91,25 @@ function problemWithArguments(given: Arguments, { properties, required }: Object
   return namesToken(given) ? noTokens : undefined;
 }
 
-interface Parameter {
-  readonly name: string;
-  readonly in: string;
-  readonly description: string;
-  readonly schema: SchemaObject;
-}
+const idSchema = { type: 'integer', minimum: 1, description: 'Integer id of the record.' } as const;
 
-interface Operation {
-  readonly parameters: readonly (Parameter | ReferenceObject)[];
-  readonly responses: {
-    readonly 200: {
-      readonly content: {
-        readonly 'application/json': { readonly schema: { readonly properties: { readonly data: Schema } } };
-      };
-    };
-  };
-}
-
-/** The parts of the OpenAPI document that describe tools. `reading/openapi.ts` has written it. */
-interface Document {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: {
-    readonly parameters: Readonly<Record<'Limit' | 'Offset', Parameter>>;
-    readonly schemas: Readonly<Record<string, SchemaObject>>;
-  };
-}
-
-const { paths, components }: Document = JSON.parse(
-  readFileSync(new URL('openapi.json', root), 'utf8'),
-  // A tool reads also accounts of which little is known.
-  (_name, value) => (value?.['x-may-be-unknown'] ? withUnknown(value) : value),
-);
-
-function withUnknown({
-  'x-may-be-unknown': _,
-  enum: values,
-  type = [],
-  ...others
-}: SchemaObject): SchemaObject {
-  return { ...others, type: values ? type : [...[type].flat(), 'null'] };
-}
-
-/** The parts of the OpenAPI document to which a schema refers. */
-function partsOf(given: object, parts: Record<string, SchemaObject> = {}): Record<string, SchemaObject> {
-  for (const [, name = ''] of JSON.stringify(given).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
-    const part = components.schemas[name];
-    if (!part || name in parts) continue;
-    parts[name] = part;
-    partsOf(part, parts);
-  }
-  return parts;
-}
+const pageSchemas = {
+  limit: { ...limitSchema, default: pageSize.default, description: 'How many records the page has at most.' },
+  offset: { ...offsetSchema, default: 0, description: 'How many records to skip.' },
+};
 
 /** An operation may have several routes. Its tool is made of the first. */
 export const restTools: readonly Tool[] = routes.filter(({ aliasOf }) => aliasOf === undefined).map(toolOf);
 
 function toolOf(route: Route): Tool {
-  const operation = paths[route.path]?.[route.method.toLowerCase()];
-  if (!operation) throw new Error(`openapi.json does not have ${route.label}`);
-  const { data } = operation.responses[200].content['application/json'].schema.properties;
   const hasId = route.path.endsWith('/{id}');
   const fails = route.missing === undefined ? '' : ` Fails with "${route.missing}" if there is none.`;
-  const inputs = [
-    ...operation.parameters.filter((each) => 'in' in each).filter((each) => each.in === 'path'),
-    ...(route.isList ? [components.parameters.Limit, components.parameters.Offset] : []),
-  ].map(({ name, schema: type, description }) => [name, { ...type, description }]);
-  const inputSchema = objectSchema(Object.fromEntries(inputs), { required: hasId ? ['id'] : [] });
+  const inputs = { ...(hasId && { id: idSchema }), ...(route.isList && pageSchemas) };
+  const inputSchema = objectSchema(inputs, hasId ? ['id'] : []);
   return {
     name: route.name,
     description: `${route.summary} ${route.description}${fails}`,
     inputSchema,
-    outputSchema: objectSchema({ data }, { parts: partsOf(data) }),
     annotations: route.isMutation ? writes : reads,
     requestFor: (given) =>
       problemWithArguments(given, inputSchema) ??
@@ -237,7 +160,7 @@ export function createQueryTool({ MAX_TOKENS }: Pick<Config, 'MAX_TOKENS'>): Too
       variables: { type: 'object', description: 'The values of its variables, by their names.' },
       operationName: { type: 'string', description: 'Which of its operations is run, if it has several.' },
     },
-    { required: ['query'] },
+    ['query'],
   );
   return {
     name: 'graphqlQuery',
@@ -315,8 +238,7 @@ function resultOf({ body }: HttpResponse): Result {
 }
 
 function schemaOfVariables(operation: OperationDefinitionNode): ObjectSchema {
-  const parts: Record<string, SchemaObject> = {};
-  const properties: Record<string, object> = {};
+  const properties: Record<string, JSONObject> = {};
   const required: string[] = [];
   for (const { variable, type: node, defaultValue, description } of operation.variableDefinitions ?? []) {
     const type = typeFromAST(schema, node as Parameters<typeof typeFromAST>[1]) as
@@ -325,41 +247,22 @@ function schemaOfVariables(operation: OperationDefinitionNode): ObjectSchema {
     const name = variable.name.value;
     properties[name] = {
       // A type that only the schema of a subgraph has is not described.
-      ...(type && schemaOf(type, parts)),
+      ...(type && schemaOf(type)),
       ...(description && { description: description.value }),
-      ...(defaultValue && { default: valueFromASTUntyped(defaultValue) }),
+      // A constant of GraphQL has a form in JSON.
+      ...(defaultValue && { default: valueFromASTUntyped(defaultValue) as JSONObject[string] }),
     };
     if (isNonNullType(type) && !defaultValue) required.push(name);
   }
-  return objectSchema(properties, { required, parts });
+  return objectSchema(properties, required);
 }
 
 /** The schema allows no null: a value that is not required can be left out. */
-function schemaOf(type: GraphQLInputType, parts: Record<string, SchemaObject>): Schema {
-  if (isNonNullType(type)) return schemaOf(type.ofType, parts);
-  if (isListType(type)) return { type: 'array', items: schemaOf(type.ofType, parts) };
-  const named = getNamedType(type);
-  if (isEnumType(named)) return { type: 'string', enum: named.getValues().map(({ name }) => name) };
-  if (!isInputObjectType(named)) return scalarSchemas[named.name] ?? {};
-  if (!parts[named.name]) {
-    // Added before its fields are described, since they may refer to it.
-    const part: SchemaObject = { type: 'object' };
-    parts[named.name] = part;
-    const fields = Object.values(named.getFields());
-    Object.assign(part, {
-      ...(named.description && { description: named.description }),
-      properties: Object.fromEntries(
-        fields.map(({ name, type: ofField, description }) => [
-          name,
-          { ...schemaOf(ofField, parts), ...(description && { description }) },
-        ]),
-      ),
-      required: fields
-        .filter(({ type: ofField, defaultValue }) => isNonNullType(ofField) && defaultValue === undefined)
-        .map(({ name }) => name),
-      additionalProperties: false,
-      ...(named.isOneOf && { minProperties: 1, maxProperties: 1 }),
-    });
-  }
-  return { $ref: `${references}${named.name}` };
+function schemaOf(type: GraphQLInputType): JSONObject {
+  if (isNonNullType(type)) return schemaOf(type.ofType);
+  if (isListType(type)) return { type: 'array', items: schemaOf(type.ofType) };
+  if (isEnumType(type)) return { type: 'string', enum: type.getValues().map(({ name }) => name) };
+  if (isInputObjectType(type))
+    return { type: 'object', description: `An input ${type.name} of the GraphQL schema.` };
+  return scalarSchemas[type.name] ?? {};
 }

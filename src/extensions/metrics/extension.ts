@@ -3,7 +3,7 @@
 import cluster from 'node:cluster';
 import { integer, setting } from '../../config/setting.ts';
 import type { Extension } from '../../extensionPoints.ts';
-import { checkPort, describePort } from '../../http/port.ts';
+import { checkPort } from '../../http/port.ts';
 
 const settings = {
   METRICS_PORT: setting(
@@ -18,9 +18,6 @@ export const metrics: Extension<typeof settings> = {
 
   complain: ({ METRICS_PORT: port, PORT }) =>
     port && port === PORT ? [`METRICS_PORT is ${port}, as PORT is, but takes a port of its own.`] : [],
-
-  checks: ({ HOST, METRICS_PORT: port }) =>
-    port === undefined ? [] : [['metrics port', () => describePort(HOST, 'METRICS_PORT', port)]],
 
   async beforeStart({ HOST, METRICS_PORT: port }) {
     if (port) await checkPort(HOST, 'METRICS_PORT', port);

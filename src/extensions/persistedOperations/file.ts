@@ -73,11 +73,9 @@ export function openPersistedFile({ path, documents, logger, interval = 1_000 }:
   const reread = () => {
     last = last.then(readAgain);
   };
-  // The file is read only when it has not changed for a while: it may still be written. `watchFile` looks it up by its name, and
-  // so notices every kind of change: a write, a rename, a link with a new target, a write from another machine.
-  const settled = setTimeout(reread, interval).unref();
-  const waitUntilSettled = () => void settled.refresh();
-  watchFile(path, { interval, persistent: false }, waitUntilSettled);
+  // It looks the file up by its name, and so notices every kind of change: a write, a rename, a link with a new target, a write from
+  // another machine.
+  watchFile(path, { interval, persistent: false }, reread);
   return {
     get generation() {
       return generation;
@@ -86,8 +84,7 @@ export function openPersistedFile({ path, documents, logger, interval = 1_000 }:
       return operations;
     },
     async close(): Promise<void> {
-      unwatchFile(path, waitUntilSettled);
-      clearTimeout(settled);
+      unwatchFile(path, reread);
     },
   };
 }

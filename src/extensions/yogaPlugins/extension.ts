@@ -15,13 +15,9 @@ const settings = {
   ),
 };
 
-const load = async (path: string) => (await import('./load.ts')).loadPlugins(path);
-
 export const yogaPlugins: Extension<typeof settings> = {
   settings,
 
-  checks: ({ YOGA_PLUGINS: path }) =>
-    path === undefined ? [] : [['plugins', async () => `${(await load(path)).length} can be used`]],
-
-  plugins: async ({ YOGA_PLUGINS: path }) => (path === undefined ? [] : load(path)),
+  plugins: async ({ YOGA_PLUGINS: path }) =>
+    path === undefined ? [] : (await import('./load.ts')).loadPlugins(path),
 };

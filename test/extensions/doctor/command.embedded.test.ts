@@ -1,6 +1,5 @@
 /** The findings of the doctor about settings, machine and embedded database, and how the command prints them. */
 
-import { symlinkSync } from 'node:fs';
 import { chmod, readdir, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -11,10 +10,6 @@ import { newFolder } from '../../support/newFolder.ts';
 import { runHere } from '../../support/runHere.ts';
 import { readConfig } from '../../support/settings.ts';
 import { examine, problemsWith as problemsOf } from './findings.ts';
-
-/** A link that leads nowhere. */
-const brokenLink = join(newFolder(), 'link');
-symlinkSync('nowhere', brokenLink);
 
 const empty = newFolder();
 
@@ -72,15 +67,7 @@ it.each<[string, Record<string, string>, string, RegExp]>([
     'settings',
     /needs PERSISTED_OPERATIONS_FILE/,
   ],
-  ['a DATA_DIR that is not a folder', { DATA_DIR: '/dev/null' }, 'database', /^DATA_DIR \/dev\/null: /],
-  [
-    'a DATA_DIR below a folder that takes none',
-    { DATA_DIR: '/proc/a/b' },
-    'database',
-    /^DATA_DIR \/proc\/a\/b: ENOENT/,
-  ],
   ['a DATA_DIR that is too long', { DATA_DIR: `/${'a'.repeat(200)}` }, 'database', /takes a path of at most/],
-  ['a DATA_DIR that is a broken link', { DATA_DIR: brokenLink }, 'database', /^DATA_DIR .*link: ENOENT/],
   [
     'an address of another machine',
     { HOST: '192.0.2.1', PORT: '4000' },
@@ -88,9 +75,7 @@ it.each<[string, Record<string, string>, string, RegExp]>([
     /cannot be listened on: listen EADDRNOTAVAIL/,
   ],
 ])('finds a problem with %s', async (_, settings, check, says) => {
-  const problems = await problemsWith(settings);
-  expect(problems).toMatchObject([{ check, says: expect.stringMatching(says) }]);
-  expect(JSON.stringify(problems)).not.toContain('secret');
+  expect(await problemsWith(settings)).toMatchObject([{ check, says: expect.stringMatching(says) }]);
 });
 
 it('finds a damaged database', async () => {

@@ -2,10 +2,8 @@
 
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { buildSchema } from 'graphql';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { SetupError } from '../../../src/errors.ts';
-import { persistedOperations } from '../../../src/extensions/persistedOperations/extension.ts';
 import {
   loadPersistedOperations,
   openPersistedFile,
@@ -92,15 +90,6 @@ describe('the file of persisted operations', () => {
   });
 });
 
-it('doctor checks the file with the schema that an extension brings', async () => {
-  const file = join(folder, 'other.json');
-  await writeFile(file, manifestOf('query Other { onlyHere }'));
-  const config = readConfig({ PERSISTED_OPERATIONS_FILE: file });
-  const schema = buildSchema('type Query { onlyHere: Int }');
-  const [check] = persistedOperations.checks?.(config, async () => schema) ?? [];
-  expect(await check?.[1]()).toBe('1 can be run');
-});
-
 describe('the file of persisted operations, while a gateway runs', () => {
   let path: string;
   const log = { info: vi.fn(), error: vi.fn() };
@@ -125,7 +114,6 @@ describe('the file of persisted operations, while a gateway runs', () => {
   it('is read again when it was written in place, and when it was replaced by a renamed file', async () => {
     const file = openFile();
     expect(file.operations.get('id')).toBe(one);
-    // The first check reads the file in any case.
     await write(manifestOf(other));
     await soon(() => expect(file.operations.get('id')).toBe(other));
     await writeFile(path, manifestOf(two));
