@@ -44,16 +44,6 @@ const defaultTiming: Timing = {
   longestPause: 5 * 60_000,
 };
 
-/** As `get`, but undefined if the upstream does not have the operation or the record. */
-export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
-  try {
-    return await upstream.get(path, signal);
-  } catch (error) {
-    if (isNotOffered(error) || isMissing(error)) return undefined;
-    throw error;
-  }
-}
-
 const envelope = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), data: z.unknown() }),
   z.object({ ok: z.literal(false), error: z.string() }),

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod';
-import { getOptional, isNotOffered } from '../client/upstream.ts';
+import { isNotOffered } from '../client/upstream.ts';
 import {
   areSessionsComplete,
   noteSessions,
@@ -240,7 +240,9 @@ async function pullLocks(run: Run): Promise<void> {
  * does not tell.
  */
 async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: number | null } | undefined> {
-  const response = await getOptional(upstream, '/lkbx/templates/active', signal);
+  const response = await upstream.get('/lkbx/templates/active', signal).catch((error: unknown) => {
+    if (!isNotOffered(error)) throw error;
+  });
   return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
 }
 

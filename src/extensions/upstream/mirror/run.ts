@@ -9,7 +9,7 @@ import type pg from 'pg';
 import { inTransaction, type Transaction } from '../../../database/transaction.ts';
 import { SetupError } from '../../../errors.ts';
 import { AnotherAccount, type Upstream } from '../client/upstream.ts';
-import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
+import { type Account, readAccountId } from './account.ts';
 import { kindsOf } from './kinds.ts';
 import { createRunReport, type OnProgress } from './report.ts';
 
@@ -21,8 +21,6 @@ export interface RunOptions {
   /** Whether to read all sessions, and details of records that have not changed. Otherwise sessions are read only as far as they are new. */
   readonly full?: boolean;
   readonly onProgress?: OnProgress;
-  /** Finds the account of the token. By default any operation that names it is used. */
-  readonly identify?: IdentifyAccount;
   /** The mark of the last write before the run, which it reads back. */
   readonly mark?: number | undefined;
 }
@@ -37,7 +35,6 @@ export interface Run extends UnleasedRun {
 /** @param isNew whether this run has added the account. */
 export function createRun(options: RunOptions, account: Account, isNew = false) {
   const { upstream, signal = new AbortController().signal, full = false } = options;
-  const { identify = identifyByAnyRoute } = options;
   let confirmedAt = upstream.requestCount();
   return {
     ...options,
@@ -54,7 +51,7 @@ export function createRun(options: RunOptions, account: Account, isNew = false) 
     async confirm(): Promise<void> {
       // Nothing was read since the last confirmation.
       if (upstream.requestCount() === confirmedAt) return;
-      if ((await identify(upstream, signal)).id !== account.id) throw anotherAccount();
+      if ((await readAccountId(upstream, signal)) !== account.id) throw anotherAccount();
       confirmedAt = upstream.requestCount();
     },
   };

@@ -23,7 +23,6 @@ import type { HttpResponse } from '../../../http/response.ts';
 import type { AccountElsewhere } from '../../../schema/context.ts';
 import type { Timing } from '../client/upstream.ts';
 import type { UpstreamConfig } from '../settings.ts';
-import { identifyByAnyRoute, identifyByUsersMe } from './account.ts';
 import { announceWrite, type WriteScope } from './accountFreshness.ts';
 import { type Accounts, type AccountsOptions, createAccounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
@@ -78,7 +77,6 @@ export async function openMirrorService(config: Settings, options: MirrorService
   await checkMirror(pool, base);
   const accounts = createAccounts({
     ...shared,
-    identify: hasConfiguredToken ? identifyByAnyRoute : identifyByUsersMe,
     idle: hasConfiguredToken ? Number.POSITIVE_INFINITY : idle,
     rate: config.UPSTREAM_RATE,
     onTokenStatus: (...status) => credentials.noteStatus(...status),

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Upstream } from '../client/upstream.ts';
-import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
+import { type Account, readAccount } from './account.ts';
 import { storeRead } from './accountFreshness.ts';
 import { areSessionsComplete } from './accountRows.ts';
 import { type FailedDetails, pullDetails } from './details.ts';
@@ -35,7 +35,7 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   const isWhole = parts.length === allParts.length;
   const before = upstream.requestCount();
   const began = performance.now();
-  const account = await (options.identify ?? identifyByAnyRoute)(upstream, options.signal);
+  const account = await readAccount(upstream, options.signal);
   if (userId !== undefined && account.id !== userId) throw anotherAccount();
   const isNew = await addAccount(pool, upstream.base, account);
   const run = createRun(options, account, isNew);
@@ -76,7 +76,7 @@ const sumOf = (counts: ReadonlyMap<string, number>) =>
 export type AccountRuns = ReturnType<typeof createRuns>;
 
 /** The runs of an account. One run of each kind at a time, in all processes over the database. */
-export function createRuns(pool: pg.Pool, userId: number, logger: Logger, identify: IdentifyAccount) {
+export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
   let isInStep = false;
   /** The account as the last run has read it. */
   let account: Account | undefined;
@@ -98,7 +98,7 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger, identi
     ): Promise<number | undefined> {
       fetched.clear();
       const onProgress = (kind: string, count: number) => void fetched.set(kind, count);
-      const options = { pool, upstream, userId, identify, signal, onProgress, listsOnly: true, ...what };
+      const options = { pool, upstream, userId, signal, onProgress, listsOnly: true, ...what };
       const report = await sync(options);
       if (!report) return undefined;
       account = report.account;
@@ -118,7 +118,7 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger, identi
     /** Reads pending details until there are none, or the signal is aborted. */
     async details(upstream: Upstream, signal: AbortSignal): Promise<void> {
       if (!account) return;
-      await syncDetails({ pool, upstream, account, identify, signal, failed });
+      await syncDetails({ pool, upstream, account, signal, failed });
       skippedDetails = failed.size;
     },
     progress: () => sumOf(fetched),

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken } from '../../../../src/auth/tokens.ts';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { identifyByAnyRoute } from '../../../../src/extensions/upstream/mirror/account.ts';
+import { readAccount } from '../../../../src/extensions/upstream/mirror/account.ts';
 import type { FailedDetails } from '../../../../src/extensions/upstream/mirror/details.ts';
 import { type SyncOptions, sync, syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { graphqlOnce, graphqlOnEveryPath, openTestGateway, rest } from '../../../support/gateway.ts';
@@ -49,7 +49,7 @@ async function pullOnly(step: 'lists' | 'details', failed?: FailedDetails) {
   return syncDetails({
     pool,
     upstream,
-    account: await identifyByAnyRoute(upstream),
+    account: await readAccount(upstream),
     ...(failed && { failed }),
   });
 }

@@ -6,7 +6,7 @@
 import { afterAll, expect, it } from 'vitest';
 import { createToken } from '../../../../src/auth/tokens.ts';
 import { Unavailable, type Upstream } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { identifyByAnyRoute } from '../../../../src/extensions/upstream/mirror/account.ts';
+import { readAccount } from '../../../../src/extensions/upstream/mirror/account.ts';
 import { sync, syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { graphqlOnce, openTestDatabase, openTestGateway, rest } from '../../../support/gateway.ts';
 import { addUser, createMemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
@@ -99,7 +99,7 @@ async function step(
   after = Number.POSITIVE_INFINITY,
 ): Promise<boolean> {
   if (!isAvailable()) return false;
-  const account = await identifyByAnyRoute(upstream);
+  const account = await readAccount(upstream);
   const end = new AbortController();
   let requests = 0;
   const counting: Upstream = {

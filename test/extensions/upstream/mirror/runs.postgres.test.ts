@@ -12,7 +12,6 @@ import {
   type Upstream,
   UpstreamRejection,
 } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { identifyByUsersMe } from '../../../../src/extensions/upstream/mirror/account.ts';
 import {
   createFreshnessStore,
   storeRead,
@@ -43,7 +42,7 @@ beforeEach(() => {
     const other = await instead(path, own);
     return other === undefined ? own : other;
   });
-  runs = createRuns(database.pool, 1, logger, identifyByUsersMe);
+  runs = createRuns(database.pool, 1, logger);
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
 });
 afterEach(() => {
