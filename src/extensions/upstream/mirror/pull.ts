@@ -18,7 +18,6 @@ import { recordId } from './fields.ts';
 import { endsRun, fetchRecord, firstIssue, type Item, readPages } from './list.ts';
 import { writeUser } from './mirror.ts';
 import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
-import { addWriteCounts } from './report.ts';
 import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row } from './rows.ts';
 import type { Run } from './run.ts';
 import { removeRecords, writeRecords } from './writer.ts';
@@ -51,7 +50,6 @@ async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promis
       const held = templates ?? (await readHeld(pool, kind, account.id, idsOf(records)));
       const news = await findNews(run, kind, records, held);
       counts.fetched += records.length;
-      counts.unchanged += records.length - news.length;
       onProgress?.(kind.name, counts.fetched, options.expected);
       if (await options.onPage?.(news.length)) {
         lowest = isLast ? [] : items;
@@ -101,14 +99,13 @@ async function write(
 ): Promise<void> {
   if (records.length === 0) return;
   if (kind.summary) await confirm();
-  const written = await writeRecords(transaction, {
+  report.countsOf(kind.name).written += await writeRecords(transaction, {
     kind,
     records,
     accountId: account.id,
     onRejected: ({ row }, why) => report.skip(kind.name, `${kind.list}, record ${row.id}`, why),
     asked,
   });
-  addWriteCounts(report.countsOf(kind.name), written);
 }
 
 /** How many records that are missing from a list are fetched in one run. */
@@ -197,9 +194,9 @@ const pullPart: Readonly<Record<Part, (run: Run) => Promise<unknown>>> = {
   dttSessions: pullSessions,
 };
 
-async function pullUser({ account, isNew, transaction, report }: Run): Promise<void> {
+async function pullUser({ account, transaction, report }: Run): Promise<void> {
   const counts = report.countsOf('user');
-  addWriteCounts(counts, await transaction((client) => writeUser(client, account, isNew)));
+  if (await transaction((client) => writeUser(client, account))) counts.written++;
   counts.fetched++;
 }
 

@@ -32,8 +32,7 @@ export interface Run extends UnleasedRun {
   readonly transaction: Transaction;
 }
 
-/** @param isNew whether this run has added the account. */
-export function createRun(options: RunOptions, account: Account, isNew = false) {
+export function createRun(options: RunOptions, account: Account) {
   const { upstream, signal = new AbortController().signal, full = false } = options;
   let confirmedAt = upstream.requestCount();
   return {
@@ -41,7 +40,6 @@ export function createRun(options: RunOptions, account: Account, isNew = false) 
     signal,
     full,
     account,
-    isNew,
     kinds: kindsOf(account.id),
     report: createRunReport(),
     /**

@@ -37,8 +37,8 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   const began = performance.now();
   const account = await readAccount(upstream, options.signal);
   if (userId !== undefined && account.id !== userId) throw anotherAccount();
-  const isNew = await addAccount(pool, upstream.base, account);
-  const run = createRun(options, account, isNew);
+  await addAccount(pool, upstream.base, account);
+  const run = createRun(options, account);
   let refreshedAt: number | undefined;
   const isRead = await leased(run, 'lists', async (leasedRun) => {
     await pullLists(leasedRun, parts);

@@ -60,7 +60,7 @@ it('there is no gap after a run that fails between two pages of new sessions is 
   await expect(run()).rejects.toThrow('no');
   expect([await client.dttSession.count(), await expectWholeSessions()]).toEqual([124, 24]);
   rewrite = (_path, own) => own;
-  expect((await run()).countsByKind.get('DTT sessions')).toMatchObject({ created: 30, unchanged: 124 });
+  expect((await run()).countsByKind.get('DTT sessions')).toMatchObject({ written: 30 });
   expect(await expectWholeSessions()).toBe(154);
   expect((await run()).requests).toBeLessThanOrEqual(12);
 });
@@ -206,7 +206,7 @@ describe('the active template', () => {
     ['the active template is not valid', 1, { isActive: 'yes' }, 1],
   ])('is the same as before if %s in the list', async (_name, id, change, skipped) => {
     changeListed(id, change);
-    expect((await run()).countsByKind.get('DTT templates')).toMatchObject({ updated: 0, skipped });
+    expect((await run()).countsByKind.get('DTT templates')).toMatchObject({ written: 0, skipped });
     expect(await active()).toBe(1);
   });
 
