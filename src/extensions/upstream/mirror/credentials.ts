@@ -108,7 +108,6 @@ export function openCredentials(options: CredentialsOptions) {
       return holder?.id === viewer.id ? tokens.credentialOf(holder) : undefined;
     },
     noteStatus: tokens.noteStatus,
-    confirmSince: tokens.confirmSince,
     /** The error for clients if no token can be used. */
     unreachable: hasConfiguredToken
       ? ({ code: 'BAD_GATEWAY', message: upstreamMessages.upstreamUnusable } as const)

@@ -157,17 +157,13 @@ function createForwarding({ base, waits, accounts, credentials, writes }: Parts)
       const account = accounts.known(viewer.id);
       if (!account || !credential) return undefined;
       const { token } = credential;
-      const id = digestOf(token);
       return {
         accountId: viewer.id,
         token,
         budget: account.budget,
         inTurn: account.onDemand,
-        /**
-         * Identifies the token of a read without holding it: a stored response may outlive the token. `confirmSince` asks the upstream
-         * to confirm the token, unless it has since then, a time by `performance.now()`.
-         */
-        reader: { id, confirmSince: (since: number) => credentials.confirmSince(id, since) },
+        /** Identifies the token without holding it: a stored response may outlive the token. */
+        tokenDigest: digestOf(token),
         /** Must be called when the upstream has rejected the token. */
         noteRejected: () => credentials.noteStatus(credential, 'doubtful', performance.now()),
         /**

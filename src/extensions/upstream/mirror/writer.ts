@@ -7,15 +7,7 @@ import pg from 'pg';
 import type { Transaction } from '../../../database/transaction.ts';
 import { addImports, dereference, endImports, link, removeTemplates, takeTemplates } from './library.ts';
 import { asStored, type HeldRecords, isNews, isUnchanged } from './pending.ts';
-import {
-  acquireSharedLock,
-  idsOf,
-  insert,
-  type Kind,
-  type MirrorRecord,
-  type Row,
-  upsert,
-} from './rows.ts';
+import { acquireSharedLock, idsOf, insert, type Kind, type MirrorRecord, type Row, upsert } from './rows.ts';
 
 interface WriteOptions {
   readonly kind: Kind;
@@ -133,8 +125,7 @@ async function claimRecords(
   const isOwn = ({ row }: MirrorRecord) => row.ownerId === accountId;
   if (table === 'DttTemplate') await takeTemplates(client, idsOf(ofOthers.filter(isOwn)));
   else
-    for (const record of ofOthers)
-      await removeRows(client, table, [record.row.id], Number(ownerOf(record)));
+    for (const record of ofOthers) await removeRows(client, table, [record.row.id], Number(ownerOf(record)));
   return records;
 }
 
