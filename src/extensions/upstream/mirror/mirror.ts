@@ -12,21 +12,21 @@ import { acquireSharedLock, findDiffering, type Row, upsert } from './rows.ts';
  * Adds an account to the mirror if it is not here yet. An empty database becomes a mirror.
  * @throws {SetupError} if the database has other accounts, or mirrors another upstream.
  */
-export function addAccount(pool: pg.Pool, source: string, { id, username }: Row): Promise<void> {
+export function addAccount(pool: pg.Pool, source: string, account: Row): Promise<void> {
   return inTransaction(pool, async (client) => {
     // An account that is here needs no lock on the whole table.
     const { rowCount: isHere } = await client.query(
       'SELECT FROM "Mirror" WHERE source = $1 AND EXISTS (SELECT FROM "MirroredAccount" WHERE "userId" = $2)',
-      [source, id],
+      [source, account.id],
     );
     if (isHere === 1) return;
     // Two first runs at once would both find the database empty.
     await client.query('LOCK TABLE "Mirror" IN EXCLUSIVE MODE');
     await checkMirror(client, source);
     await client.query('INSERT INTO "Mirror" (source) VALUES ($1) ON CONFLICT DO NOTHING', [source]);
-    if (await isMirrored(client, id)) return;
-    await upsert(client, 'User', [await takeName(client, { id, username })]);
-    await client.query('INSERT INTO "MirroredAccount" ("userId") VALUES ($1)', [id]);
+    if (await isMirrored(client, account.id)) return;
+    await upsert(client, 'User', [await takeName(client, account)]);
+    await client.query('INSERT INTO "MirroredAccount" ("userId") VALUES ($1)', [account.id]);
   });
 }
 

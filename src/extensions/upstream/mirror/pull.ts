@@ -8,7 +8,7 @@ import { isNotOffered } from '../client/upstream.ts';
 import {
   areSessionsComplete,
   noteSessions,
-  readActive,
+  readActiveTemplate,
   readIds,
   readSessionsDownTo,
   setActiveLockTemplate,
@@ -203,7 +203,6 @@ async function pullUser({ account, transaction, report }: Run): Promise<void> {
 /** Pulls templates, and finds the active one. */
 async function pullTemplates(run: Run): Promise<void> {
   const { pool, account, transaction, confirm, report } = run;
-  const { version } = await readActive(pool, account.id);
   const active = new Set<number>();
   await pullKind(run, run.kinds.dttTemplates, {
     onListed({ row, isActive }) {
@@ -215,9 +214,9 @@ async function pullTemplates(run: Run): Promise<void> {
   // run can tell.
   const isKnown =
     others.length === 0 && (id !== null || report.countsOf(run.kinds.dttTemplates.name).skipped === 0);
-  if (isKnown && (await readActive(pool, account.id)).id !== id) {
+  if (isKnown && (await readActiveTemplate(pool, account.id)) !== id) {
     await confirm();
-    await setActiveTemplate(transaction, account.id, id, version);
+    await setActiveTemplate(transaction, account.id, id);
   }
 }
 

@@ -29,7 +29,6 @@ import { createActivation } from './activation.ts';
 import { completeReads, detailModels } from './completeReads.ts';
 import { type Credentials, type CredentialsOptions, openCredentials } from './credentials.ts';
 import { createDetailsOnDemand } from './details.ts';
-import { recordId } from './fields.ts';
 import { type WaitLimits, waitUntilFresh } from './freshness.ts';
 import { checkMirror } from './mirror.ts';
 import { allParts } from './pull.ts';
@@ -209,6 +208,5 @@ function createUpstreamAccount(parts: Parts): AccountElsewhere {
 function scopeOf(path: string): WriteScope {
   if (/^\/dtt\/(templates|settings)(\/|$)/.test(path)) return { parts: ['dttTemplates'] };
   if (/^\/lkbx\/sessions?(\/|$)/.test(path)) return { parts: ['lkbxDevices', 'locks'] };
-  const [, named] = /^\/dtt\/sessions\/(\d+)/.exec(path) ?? [];
-  return { parts: allParts, session: recordId.safeParse(named).data };
+  return { parts: allParts, ofSession: /^\/dtt\/sessions\/./.test(path) };
 }

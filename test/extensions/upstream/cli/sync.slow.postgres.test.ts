@@ -37,7 +37,7 @@ it('mirrors the account of --from or else of UPSTREAM_URL, fetches only changes 
   expect(first.stderr).toMatch(
     /^(.* so far\n)*Done, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail-gateway token create --user alice --name mirror\n$/,
   );
-  expect(first.stdout).toMatch(/^ +fetched +written .*\nuser +1 +1 /);
+  expect(first.stdout).toMatch(/^ +fetched +written .*\nuser +1 +0 /);
   expect(first.code).toBe(0);
 
   const upstream = { ...settings(), UPSTREAM_URL: service.base };
