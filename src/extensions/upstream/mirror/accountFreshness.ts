@@ -36,9 +36,8 @@ export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
       writtenAt: Date | null;
       isLeased: boolean | null;
     }>(
-      // Only a lease for lists keeps a run from reading lists (`whileLeased`).
       `SELECT "refreshedAt", extract(epoch FROM clock_timestamp() - "refreshedAt")::float8 * 1000 AS age, "writtenAt",
-         ${isHeld} AND "heldBy" NOT LIKE 'details %' AS "isLeased"
+         ${isHeld} AS "isLeased"
        FROM "MirroredAccount" WHERE "userId" = $1`,
       [userId],
     );

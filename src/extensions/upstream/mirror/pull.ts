@@ -178,7 +178,7 @@ export type Part = (typeof allParts)[number];
 
 /**
  * Pulls lists, and marks the details of records that are new or changed as pending.
- * @throws {UpstreamError} when the upstream cannot be used, {LeaseTakenOver} when another run has taken over.
+ * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when another run has taken over.
  */
 export async function pullLists(run: Run, parts: readonly Part[]): Promise<void> {
   for (const part of allParts) if (parts.includes(part)) await pullPart[part](run);

@@ -4,7 +4,7 @@
  * - A token of the upstream opens one account there. While clients use it, its account is looked after here (`accounts.ts`), under the
  *   upstream's own ids. REST never reads what is here: the proxy forwards it, and stores responses for a short while.
  * - A run copies the lists of an account into the database, and then, record by record, the details that lists leave out. One run at a
- *   time writes an account, in whichever gateway (`run.ts`). Between runs, the copy gets older, and every response says how old it is.
+ *   time writes the lists of an account, in whichever gateway (`run.ts`). Between runs, the copy gets older, and every response says how old it is.
  * - A request of GraphQL reads the copy. It waits for a run if the copy is not here, or older than it asks for, or if a client has written
  *   since (`freshness.ts`); and for details that it selects and that are not here yet (`completeReads.ts`).
  * - A write goes upstream, and is not repeated here. All gateways are told, and the copy counts as outdated until a run that began later

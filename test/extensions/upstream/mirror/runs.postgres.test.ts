@@ -292,9 +292,9 @@ it('a run keeps its lease for as long as it takes, and renews it no more once it
   const { pool } = database;
   const fail = () => sleep(600).then(() => Promise.reject(new Error('broken')));
   const query = vi.spyOn(pool, 'query');
-  const failing = whileLeased(pool, 1, 'lists', fail, 300);
+  const failing = whileLeased(pool, 1, fail, 300);
   await sleep(450);
-  expect(await whileLeased(pool, 1, 'lists', async () => {})).toBe(false);
+  expect(await whileLeased(pool, 1, async () => {})).toBe(false);
   await expect(failing).rejects.toThrow('broken');
   // Besides the three that take it, in vain as well, and give it back: a renewal that is late must not end it.
   expect(query.mock.calls.length - 3).toBeGreaterThan(600 / 300);
