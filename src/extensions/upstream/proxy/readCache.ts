@@ -7,7 +7,7 @@ import { resultWithin } from '../../../database/waiting.ts';
 import { atMost } from '../../../http/lruLimit.ts';
 import type { UpstreamRequest, UpstreamResponse } from '../client/http.ts';
 import { isBusy } from '../client/upstream.ts';
-import type { UpstreamAccess } from '../mirror/service.ts';
+import type { UpstreamAccess } from '../mirror/access.ts';
 import { type Policy, policyFor, wantsNewResponse } from './policy.ts';
 
 export interface Read {

@@ -80,13 +80,12 @@ for (const id of [1, 2, 3]) {
 }
 const services = new Map([...byId].map(([id, { upstream }]) => [id, stillMirror(database.pool, upstream)]));
 const [still] = services.values();
-if (!still?.upstream) throw new Error('there is no account');
+if (!still) throw new Error('there is no account');
 const gateway = await openTestGateway(database, {
   extensions: extensionsWith(() => ({
-    ...still,
-    upstream: {
-      ...still.upstream,
-      wrapSql: (viewer, sql, watch) => services.get(viewer.id)?.upstream?.wrapSql(viewer, sql, watch) ?? sql,
+    elsewhere: {
+      ...still.elsewhere,
+      wrapSql: (viewer, sql, watch) => services.get(viewer.id)?.elsewhere.wrapSql(viewer, sql, watch) ?? sql,
     },
   })),
 });

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, it } from 'vitest';
 import type { ChangeFeed, ChangeListener } from '../../../../src/database/feed/changeFeed.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../../../support/gateway.ts';
-import { arrive, ask, mirrorOver } from '../support/frontedService.ts';
+import { arrive, ask, mirrorOf } from '../support/frontedService.ts';
 import { type Asked, cut } from '../support/standIn/faults.ts';
 import { failure, type Reply, success } from '../support/standIn/reads.ts';
 import { createStandIn } from '../support/standIn/standIn.ts';
@@ -31,7 +31,7 @@ async function openGateway(): Promise<TestGateway> {
     {
       settings: { UPSTREAM_URL: upstream.base, UPSTREAM_RATE: '0', UPSTREAM_INTERVAL: String(lifetime) },
       logLevel: 'fatal',
-      extensions: mirrorOver(database, {
+      extensions: mirrorOf(upstream.base, {
         timing: { timeout: 10_000, retries: 0 },
         waits: { arrival: 4_000, freshness: 4_000, awakening: 4_000 },
       }),
