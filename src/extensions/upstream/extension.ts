@@ -36,8 +36,9 @@ export const upstream: Extension<typeof settings> = {
   },
 
   async open(config, gateway) {
-    if (config.UPSTREAM_URL === undefined) return undefined;
+    const { UPSTREAM_URL } = config;
+    if (UPSTREAM_URL === undefined) return undefined;
     const { openUpstream } = await import('./hooks.ts');
-    return openUpstream(config, gateway);
+    return openUpstream({ ...config, UPSTREAM_URL }, gateway);
   },
 };

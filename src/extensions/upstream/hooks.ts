@@ -1,56 +1,107 @@
-/** What a gateway in front of an upstream does at each point: the proxy handles REST, and the mirror delays and completes GraphQL. */
+/**
+ * What a gateway in front of an upstream does at each point: the proxy handles REST, and the mirror delays and completes GraphQL. The
+ * whole model:
+ *
+ * - A token of the upstream opens one account there. While clients use it, its account is looked after here (`mirror/accounts.ts`), under the
+ *   upstream's own ids. REST never reads what is here: the proxy forwards it, and stores responses for a short while.
+ * - A run copies the lists of an account into the database, and then, record by record, the details that lists leave out. One run at a
+ *   time writes the lists of an account, in whichever gateway (`mirror/run.ts`). Between runs, the copy gets older, and every response says how old it is.
+ * - A request of GraphQL reads the copy. It waits for a run if the copy is not here, or older than it asks for, or if a client has written
+ *   since (`mirror/freshness.ts`); and for details that it selects and that are not here yet (`mirror/completeReads.ts`).
+ * - A write goes upstream, and is not repeated here. All gateways are told, and the copy counts as outdated until a run that began later
+ *   has read it again. So nobody is shown what was before a write, even if the run fails.
+ */
 
+import type { Viewer } from '../../auth/viewer.ts';
+import { closeAll } from '../../database/closing.ts';
 import type { GatewayParts, Hooks, Metric } from '../../extensionPoints.ts';
-import { maxConnections } from './mirror/accounts.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { HttpResponse } from '../../http/response.ts';
+import type { Timing } from './client/upstream.ts';
+import { createElsewhere, createForwarding, createWrites } from './mirror/access.ts';
+import { type Accounts, createAccounts, maxConnections } from './mirror/accounts.ts';
 import { longestActivation } from './mirror/activation.ts';
-import { type MirrorService, openMirrorService } from './mirror/service.ts';
+import { openCredentials } from './mirror/credentials.ts';
+import { usualWaits, type WaitLimits, waitUntilFresh } from './mirror/freshness.ts';
+import { checkMirror } from './mirror/mirror.ts';
 import { createProxy } from './proxy/proxy.ts';
 import type { UpstreamConfig } from './settings.ts';
 
-export async function openUpstream(
-  config: UpstreamConfig,
-  gateway: GatewayParts,
-): Promise<Hooks | undefined> {
-  const { database, feed, responseCache, logger } = gateway;
-  const { pool, sql } = database;
-  const onChanged = responseCache.invalidate;
-  const mirror = await openMirrorService(config, { pool, sql, feed, logger, onChanged });
-  return mirror && hooksOf(mirror, config, gateway);
+/** What tests set. */
+export interface UpstreamOptions {
+  readonly timing?: Partial<Timing>;
+  readonly waits?: Partial<WaitLimits>;
+  /** For how long after its last use a token is remembered, and its account refreshed, in milliseconds. */
+  readonly idle?: number;
+  /** After how many milliseconds, at the latest, a token is checked upstream again. */
+  readonly tokenMaxAge?: number;
 }
 
-export function hooksOf(
-  mirror: MirrorService,
-  { UPSTREAM_INTERVAL, RESPONSE_CACHE_MB }: Pick<UpstreamConfig, 'UPSTREAM_INTERVAL' | 'RESPONSE_CACHE_MB'>,
-  { feed }: Pick<GatewayParts, 'feed'>,
-): Hooks {
-  const { forwarding, tokens } = mirror;
+/**
+ * Starts to mirror the accounts of the upstream.
+ * @throws {SetupError} for a database that holds other data.
+ */
+export async function openUpstream(
+  config: UpstreamConfig & { readonly UPSTREAM_URL: string },
+  { database, feed, responseCache, logger }: GatewayParts,
+  { timing = {}, idle = 10 * 60_000, tokenMaxAge: maxAge = 60_000, ...options }: UpstreamOptions = {},
+): Promise<Hooks> {
+  const { UPSTREAM_URL: base, UPSTREAM_TOKEN: configured, UPSTREAM_INTERVAL: lifetime } = config;
+  const { pool, sql } = database;
+  const waits = { ...usualWaits, ...options.waits };
+  await checkMirror(pool, base);
+  const shared = { base, timing, interval: lifetime * 1_000, pool, sql, logger };
+  const accounts = createAccounts({
+    ...shared,
+    feed,
+    idle: configured === undefined ? idle : Number.POSITIVE_INFINITY,
+    rate: config.UPSTREAM_RATE,
+    onChanged: responseCache.invalidate,
+    onTokenStatus: (...status) => credentials.noteStatus(...status),
+  });
+  const credentials = openCredentials({ ...shared, accounts, configured, idle, maxAge });
+  const writes = createWrites(accounts, pool, waits.announcement);
+  const parts = { ...shared, waits, accounts, credentials, writes };
+  const { tokens } = credentials;
+  async function whenFresh(exchange: Exchange, { id }: Viewer): Promise<HttpResponse | undefined> {
+    const account = await accounts.of(id);
+    return account && waitUntilFresh(exchange, account, waits);
+  }
   return {
-    ...(tokens && { tokens: { ...tokens, recheck: mirror.recheck } }),
-    ...(forwarding && {
-      handleRest: createProxy({
-        accounts: forwarding,
-        feed,
-        lifetime: UPSTREAM_INTERVAL,
-        // In addition to that of the response cache, which stores what GraphQL responds.
-        maxBytes: (RESPONSE_CACHE_MB / 2) * 1024 * 1024,
-      }),
+    ...(tokens && {
+      tokens: {
+        ...tokens,
+        /** For a stream that is open, which counts as use of the token and the account. */
+        async recheck(viewer: Viewer): Promise<boolean> {
+          if (!(await tokens.recheck(viewer))) return false;
+          accounts.getOrAdd(viewer.id).touch();
+          return true;
+        },
+      },
     }),
-    elsewhere: mirror.upstream,
+    handleRest: createProxy({
+      accounts: createForwarding(parts),
+      feed,
+      lifetime,
+      // In addition to that of the response cache, which stores what GraphQL responds.
+      maxBytes: (config.RESPONSE_CACHE_MB / 2) * 1024 * 1024,
+    }),
+    elsewhere: createElsewhere(parts),
     longest: longestActivation,
     connections: maxConnections,
     // What is forwarded is not read from the mirror.
     beforeRead: (exchange, viewer) =>
-      exchange.endpoint === 'rest' && forwarding ? undefined : mirror.waitUntilFresh(exchange, viewer),
+      exchange.endpoint === 'rest' ? undefined : whenFresh(exchange, viewer),
     changed(viewerId, isUnheard) {
-      if (isUnheard) mirror.noteChange(viewerId);
+      if (isUnheard) accounts.noteChange(viewerId);
     },
-    readyLine: () => `upstream: ${mirror.status()}`,
-    metrics: metricsOf(mirror),
-    close: mirror.close,
+    readyLine: () => `upstream: ${accounts.status()}`,
+    metrics: metricsOf(accounts),
+    close: () => closeAll([credentials, accounts]),
   };
 }
 
-export function metricsOf({ figures }: Pick<MirrorService, 'figures'>): readonly Metric[] {
+export function metricsOf({ figures }: Pick<Accounts, 'figures'>): readonly Metric[] {
   return [
     {
       name: 'mirror_accounts',

@@ -126,18 +126,6 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
       return entry !== undefined && known.get(entry.token) === entry && (await confirm(entry)) === 'valid';
     },
 
-    /**
-     * Asks the upstream to confirm that a token belongs to its viewer, unless it has since then. Returns whether it has.
-     * @param digest of the token.
-     * @param since a time by `performance.now()`.
-     */
-    async confirmSince(digest: string, since: number): Promise<boolean> {
-      const entry = known.byDigest(digest);
-      if (!entry) return false;
-      if (entry.confirmed < since) await resultWithin(longestCheck, askAgain(entry));
-      return entry.confirmed >= since && !entry.end.signal.aborted;
-    },
-
     /** The longest pause, in seconds, between two calls of `recheck`: an unused token is forgotten. */
     maxAge: Math.min(ttl, idle / 2) / 1_000,
     /** The token of a viewer. Undefined if it has ended, or is one of the gateway's own. */
@@ -183,8 +171,6 @@ function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions)
     noteInvalid,
     isKnownInvalid: (token: string) => invalid.has(digestOf(token)),
     get: (token: string) => entries.get(digestOf(token)),
-    /** This is no use of the token. */
-    byDigest: (digest: string) => entries.peek(digest),
     /** The entry of a viewer whose token has not ended. */
     of(viewer: Viewer): KnownCredential | undefined {
       const entry = byViewer.get(viewer);

@@ -44,16 +44,6 @@ const defaultTiming: Timing = {
   longestPause: 5 * 60_000,
 };
 
-/** As `get`, but undefined if the upstream does not have the operation or the record. */
-export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
-  try {
-    return await upstream.get(path, signal);
-  } catch (error) {
-    if (isNotOffered(error) || isMissing(error)) return undefined;
-    throw error;
-  }
-}
-
 const envelope = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), data: z.unknown() }),
   z.object({ ok: z.literal(false), error: z.string() }),
@@ -90,9 +80,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     post: (path, body, signal) => repeat({ method: 'POST', path, body: JSON.stringify(body) }, signal),
   };
 
-  /** Calls again, at growing intervals, until the upstream is available. */
+  /** Calls again, at growing intervals, until the upstream is available. A write is sent once: it may have been carried out. */
   async function repeat(call: Call, signal?: AbortSignal): Promise<unknown> {
-    let isUncertain = false;
+    const attempts = call.method === 'GET' ? retries + 1 : 1;
     const attempt = async () => {
       const wait = priority === 'demand' ? budget.delayFor(1) : 0;
       if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
@@ -101,23 +91,20 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     };
     try {
       return await pRetry(attempt, {
-        retries,
+        retries: attempts - 1,
         minTimeout: delay,
         maxTimeout: maxDelay,
         randomize: true,
         signal,
         shouldRetry: ({ error }) => error instanceof Unavailable,
         onFailedAttempt({ error, attemptNumber, retriesLeft }) {
-          isUncertain ||= error instanceof UpstreamError && error.mayHaveActed;
           if (!(error instanceof Unavailable) || retriesLeft === 0) return;
-          onRetry?.(error.message, attemptNumber + 1, retries + 1);
+          onRetry?.(error.message, attemptNumber + 1, attempts);
         },
       });
     } catch (error) {
       if (error instanceof Unavailable)
-        error.message += `. Gave up after ${retries === 0 ? '1 attempt' : `${retries + 1} attempts`}.`;
-      // Any attempt may have been carried out.
-      if (error instanceof UpstreamError) error.mayHaveActed = isUncertain;
+        error.message += `. Gave up after ${attempts === 1 ? '1 attempt' : `${attempts} attempts`}.`;
       throw error;
     }
   }

@@ -36,9 +36,8 @@ export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
       writtenAt: Date | null;
       isLeased: boolean | null;
     }>(
-      // Only a lease for lists keeps a run from reading lists (`whileLeased`).
       `SELECT "refreshedAt", extract(epoch FROM clock_timestamp() - "refreshedAt")::float8 * 1000 AS age, "writtenAt",
-         ${isHeld} AND "heldBy" NOT LIKE 'details %' AS "isLeased"
+         ${isHeld} AS "isLeased"
        FROM "MirroredAccount" WHERE "userId" = $1`,
       [userId],
     );
@@ -53,24 +52,20 @@ export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
 
   /**
    * Notes that a client has written upstream, and tells all gateways. There is no mark for an account that is not here yet.
-   * @param session the id of the session that the client has changed or deleted. Its details are pending from now on, and the next run
-   * reads the whole list. Its digest becomes one that no list has, and no write before: what was read before the write is outdated.
+   * @param ofSession whether the client may have changed or deleted a session: then the next run reads the whole list.
    * @returns the mark of the write, and that of the one before it, if that had not been read back.
    */
-  async storeWrite(session?: number) {
+  async storeWrite(ofSession = false) {
     const { rows } = await untilNoted(() =>
       pool.query<{ mark: Date | null; previous: Date | null }>(
         // Each mark differs from the one before, whatever the clock says.
         `WITH before AS (SELECT "userId", "writtenAt" AS previous FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE),
-           changed AS (
-             UPDATE "DttSession" SET "detailsPending" = true, "listedDigest" = gen_random_uuid()
-             FROM before WHERE id = $2 AND "ownerId" = "userId" RETURNING id),
            noted AS (
              UPDATE "MirroredAccount" AS account SET "writtenAt" = greatest(clock_timestamp(), previous + interval '1 ms'),
-               "sessionsComplete" = "sessionsComplete" AND NOT EXISTS (SELECT FROM changed)
+               "sessionsComplete" = "sessionsComplete" AND NOT $2
              FROM before WHERE account."userId" = before."userId" RETURNING "writtenAt" AS mark, previous)
          SELECT mark, previous, announce($1::int || ' User') FROM (SELECT) AS once LEFT JOIN noted ON true`,
-        [userId, session],
+        [userId, ofSession],
       ),
     );
     return { mark: sinceEpoch(rows[0]?.mark), previous: sinceEpoch(rows[0]?.previous) };
@@ -111,8 +106,8 @@ export const storeRead = (
 
 export interface WriteScope {
   readonly parts: readonly Part[];
-  /** The id of the session that it has changed or deleted. */
-  readonly session?: number | undefined;
+  /** Whether it may have changed or deleted a session, however old. */
+  readonly ofSession?: boolean;
 }
 
 /** The age, in milliseconds, that counts for lists whose age is unknown, since the clock of the database was set back: a day. */
@@ -176,10 +171,10 @@ export function createAccountFreshness(store: FreshnessStore, onChanged: () => v
     },
     ...loader,
     /** Notes a write, first here and then in the database. */
-    async noteWrite({ parts, session }: WriteScope): Promise<void> {
+    async noteWrite({ parts, ofSession }: WriteScope): Promise<void> {
       const write = {};
       unnoted.add(write);
-      const { mark, previous } = await store.storeWrite(session);
+      const { mark, previous } = await store.storeWrite(ofSession);
       const before = previous === undefined ? [] : previous === own.mark ? own.parts : allParts;
       own = { mark, parts: [...new Set([...before, ...parts])] };
       // A read in flight may have begun before the write.

@@ -24,34 +24,20 @@ export const readSessionsDownTo = (pool: pg.Pool, accountId: number, lowest: rea
     [accountId, lowest],
   );
 
-/** The active template, and the version of the account's row. Every activation changes the version, in whichever process. */
-export async function readActive(
-  pool: pg.Pool,
-  accountId: number,
-): Promise<{ readonly id: number | null; readonly version: string }> {
-  const { rows } = await pool.query<{ id: number | null; version: string }>(
-    'SELECT "activeTemplateId" AS id, xmin::text AS version FROM "User" WHERE id = $1',
-    [accountId],
-  );
-  return rows[0] ?? { id: null, version: '' };
+export async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
+  const [id] = await selectIds(pool, 'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1', [
+    accountId,
+  ]);
+  return id ?? null;
 }
 
-/**
- * Points the account at its active template, unless the version of its row is no longer `before`: then an activation came in
- * between. If the account has no active template, the version does not matter, since it also changes when the active template
- * is deleted, or goes to another owner.
- */
-export const setActiveTemplate = (
-  transaction: Transaction,
-  accountId: number,
-  id: number | null,
-  before: string,
-) =>
+/** Points the account at its active template. */
+export const setActiveTemplate = (transaction: Transaction, accountId: number, id: number | null) =>
   transaction((client) =>
     client.query(
-      `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1 AND ("activeTemplateId" IS NULL OR xmin::text = $3)
-       AND "activeTemplateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
-      [accountId, id, before],
+      `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1
+       AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
+      [accountId, id],
     ),
   );
 

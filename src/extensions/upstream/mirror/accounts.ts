@@ -7,7 +7,6 @@ import type { ChangeFeed } from '../../../database/feed/changeFeed.ts';
 import { createBudget } from '../client/budget.ts';
 import { createTurns, mostOnDemand } from '../client/turns.ts';
 import { UpstreamError } from '../client/upstream.ts';
-import type { IdentifyAccount } from './account.ts';
 import { createFreshnessStore } from './accountFreshness.ts';
 import { isMirrored } from './mirror.ts';
 import {
@@ -23,8 +22,6 @@ export interface AccountsOptions extends MirroredAccountOptions {
   /** Requests a minute for each account. */
   readonly rate: number;
   readonly logger: Logger;
-  /** Finds the account of a token. */
-  readonly identify: IdentifyAccount;
   /** Called with each user whose rows have changed here, before a response can show it. */
   onChanged(userId: number): void;
 }
@@ -88,7 +85,7 @@ export function createAccounts(options: AccountsOptions) {
       inTurn,
       onDemand: createOnDemand(),
       budget: createBudget(rate, () => requests++),
-      runs: createRuns(pool, id, logger, options.identify),
+      runs: createRuns(pool, id, logger),
       stored: createFreshnessStore(pool, id),
       onChanged: () => options.onChanged(id),
       onSuccess: runLog.succeed,

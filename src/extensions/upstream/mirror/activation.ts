@@ -23,8 +23,7 @@ interface ActivationOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   /**
-   * The viewer's account; undefined if it is not mirrored. Its upstream is a client that only this activation uses; undefined if no
-   * token can be used there. `refresh` reads the account again, and returns whether that succeeded soon.
+   * The viewer's account; undefined if it is not mirrored. Its upstream is undefined if no token can be used there. `refresh` reads the account again, and returns whether that succeeded soon.
    */
   accountOf(
     viewer: Viewer,
@@ -66,16 +65,10 @@ export function createActivation(options: ActivationOptions): AccountElsewhere['
     templateId: number,
   ): Promise<boolean | null> {
     try {
-      // The count is of this activation only: nothing else uses the client.
-      const before = upstream.requestCount();
       const response = await upstream.post(`/dtt/templates/${templateId}`, { isActive: true });
-      const { scheduleTypeChanged } = activated.parse(response);
-      const isRepeated = upstream.requestCount() - before > 1;
-      // The response is that of the last attempt, but an earlier attempt may have changed the type.
-      return scheduleTypeChanged === false && isRepeated ? null : scheduleTypeChanged;
+      return activated.parse(response).scheduleTypeChanged;
     } catch (error) {
-      // An attempt may have come before the one that the guard has refused.
-      if (!(error instanceof UpstreamError) || error.mayHaveActed) await onActivated(viewer);
+      if (error instanceof UpstreamError && error.mayHaveActed) await onActivated(viewer);
       if (isMissing(error)) throw notOwned();
       if (error instanceof UpstreamBusy) {
         const { retryAfter } = error;

@@ -18,7 +18,7 @@ import {
   UpstreamError,
 } from '../client/upstream.ts';
 import { messages as upstreamMessages } from '../messages.ts';
-import { identifyByAnyRoute, readAccountId } from './account.ts';
+import { readAccountId } from './account.ts';
 import type { Accounts, AccountsOptions } from './accounts.ts';
 
 export interface CredentialsOptions extends Pick<AccountsOptions, 'base' | 'logger' | 'timing' | 'interval'> {
@@ -108,7 +108,6 @@ export function openCredentials(options: CredentialsOptions) {
       return holder?.id === viewer.id ? tokens.credentialOf(holder) : undefined;
     },
     noteStatus: tokens.noteStatus,
-    confirmSince: tokens.confirmSince,
     /** The error for clients if no token can be used. */
     unreachable: hasConfiguredToken
       ? ({ code: 'BAD_GATEWAY', message: upstreamMessages.upstreamUnusable } as const)
@@ -123,7 +122,7 @@ export function openCredentials(options: CredentialsOptions) {
 
 /** Asks the upstream for the user of a token. @param userId the user of a token that is already known. */
 async function askWhose(
-  { base, accounts, configured, timing }: CredentialsOptions,
+  { base, accounts, timing }: CredentialsOptions,
   token: string,
   userId: number | undefined,
   signal: AbortSignal,
@@ -132,8 +131,7 @@ async function askWhose(
   if (userId !== undefined) accounts.getOrAdd(userId).budget.note();
   try {
     const upstream = createUpstream({ base, token, timing: { ...checkTiming, ...timing } });
-    if (configured === undefined) return { kind: 'valid', userId: await readAccountId(upstream, signal) };
-    return { kind: 'valid', userId: (await identifyByAnyRoute(upstream, signal)).id };
+    return { kind: 'valid', userId: await readAccountId(upstream, signal) };
   } catch (error) {
     if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };
     if (!signal.aborted) accounts.noteFailure(error);

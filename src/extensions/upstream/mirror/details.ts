@@ -16,7 +16,6 @@ import { noteSessions } from './accountRows.ts';
 import { kindsOf } from './kinds.ts';
 import { concurrency, endsRun, fetchRecord } from './list.ts';
 import { noteDenied, readPending, readStillPending } from './pending.ts';
-import { addWriteCounts } from './report.ts';
 import type { Kind, MirrorRecord, Row } from './rows.ts';
 import type { Run } from './run.ts';
 import { writeRecords } from './writer.ts';
@@ -32,7 +31,7 @@ interface DetailsReader {
 /**
  * Fetches details. Writes those that are then still pending and unchanged in the list. The others stay as they are: another reader
  * has written them, or the record has changed and is pending again.
- * @returns the counts of written records, the ids that the upstream does not have, and the reasons for unusable records by id.
+ * @returns how many were written, the ids that the upstream does not have, and the reasons for unusable records by id.
  * @throws {UpstreamError} if the upstream cannot be used. The details that were read before the error are written.
  */
 async function readDetails(
@@ -186,7 +185,7 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
     signal.throwIfAborted();
     const batch = due.slice(start, start + batchSize);
     const { written, missing, unusable } = await readDetails(reader, kind, batch);
-    addWriteCounts(counts, written);
+    counts.written += written;
     for (const [id, why] of unusable) report.skip(name, `${kind.list}/${id}`, why);
     const denied = missing.filter((id) => !failed || failed.has(keyOf(id)));
     for (const id of [...missing, ...unusable.keys()]) noteFailed(id);

@@ -8,18 +8,20 @@ import { messages as upstreamMessages } from '../messages.ts';
 import type { MirroredAccount } from './mirroredAccount.ts';
 
 /** How long, in milliseconds, a request waits at most. */
-export interface WaitLimits {
+export const usualWaits = {
   /** Until its account is here for the first time. */
-  readonly arrival: number;
+  arrival: 10_000,
   /** Until the account is as fresh as the request wants it. */
-  readonly freshness: number;
+  freshness: 10_000,
   /** Until an account that was unused for a while is fresh again. */
-  readonly awakening: number;
+  awakening: 3_000,
   /** Until the upstream responds to a request that is forwarded. */
-  readonly forwarding: number;
+  forwarding: 15_000,
   /** Until all gateways have been told of a write, before the response to it is sent. */
-  readonly announcement: number;
-}
+  announcement: 5_000,
+};
+
+export type WaitLimits = Readonly<typeof usualWaits>;
 
 /** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again, undefined otherwise. */
 export async function waitUntilFresh(

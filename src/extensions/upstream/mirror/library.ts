@@ -5,7 +5,7 @@
  */
 
 import type pg from 'pg';
-import { type MirrorRecord, type Row, selectIds } from './rows.ts';
+import type { MirrorRecord, Row } from './rows.ts';
 
 /**
  * Returns a template with the owner that it has here. The list of an account decides who owns a template only if the account is
@@ -17,16 +17,6 @@ export function withOwner(record: MirrorRecord, held: Row | undefined, accountId
   if (ownerId == null || ownerId === accountId || record.row.ownerId === accountId) return record;
   return { ...record, row: { ...record.row, ownerId, foreignOwnerId: null } };
 }
-
-/** Those of the templates that are in the account's library. */
-export const inLibrary = async (client: pg.PoolClient, ids: readonly number[], accountId: number) =>
-  new Set(
-    await selectIds(
-      client,
-      'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $2 AND "templateId" = ANY($1)',
-      [ids, accountId],
-    ),
-  );
 
 /** Prepares templates for another owner: sessions of the present owners keep only the number of the template, without the reference. */
 export async function takeTemplates(client: pg.PoolClient, ids: readonly number[]): Promise<void> {

@@ -6,30 +6,27 @@
 import type pg from 'pg';
 import { inTransaction } from '../../../database/transaction.ts';
 import { SetupError } from '../../../errors.ts';
-import type { WriteCounts } from './report.ts';
 import { acquireSharedLock, findDiffering, type Row, upsert } from './rows.ts';
 
 /**
  * Adds an account to the mirror if it is not here yet. An empty database becomes a mirror.
- * @returns whether the account is new.
  * @throws {SetupError} if the database has other accounts, or mirrors another upstream.
  */
-export function addAccount(pool: pg.Pool, source: string, account: Row): Promise<boolean> {
+export function addAccount(pool: pg.Pool, source: string, account: Row): Promise<void> {
   return inTransaction(pool, async (client) => {
     // An account that is here needs no lock on the whole table.
     const { rowCount: isHere } = await client.query(
       'SELECT FROM "Mirror" WHERE source = $1 AND EXISTS (SELECT FROM "MirroredAccount" WHERE "userId" = $2)',
       [source, account.id],
     );
-    if (isHere === 1) return false;
+    if (isHere === 1) return;
     // Two first runs at once would both find the database empty.
     await client.query('LOCK TABLE "Mirror" IN EXCLUSIVE MODE');
     await checkMirror(client, source);
     await client.query('INSERT INTO "Mirror" (source) VALUES ($1) ON CONFLICT DO NOTHING', [source]);
-    if (await isMirrored(client, account.id)) return false;
+    if (await isMirrored(client, account.id)) return;
     await upsert(client, 'User', [await takeName(client, account)]);
     await client.query('INSERT INTO "MirroredAccount" ("userId") VALUES ($1)', [account.id]);
-    return true;
   });
 }
 
@@ -63,13 +60,12 @@ export async function isMirrored(pool: pg.Pool | pg.PoolClient, userId: number):
   return rowCount === 1;
 }
 
-/** Writes the row of an account's user. @param isNew whether this run has added the account. */
-export async function writeUser(client: pg.PoolClient, user: Row, isNew: boolean): Promise<WriteCounts> {
+/** Writes the row of an account's user. Returns whether it has changed. */
+export async function writeUser(client: pg.PoolClient, user: Row): Promise<boolean> {
   const row = await takeName(client, user);
-  const updated = (await findDiffering(client, { table: 'User' }, [{ row }])).size;
-  if (updated > 0) await upsert(client, 'User', [row]);
-  const created = isNew ? 1 : 0;
-  return { created, updated, unchanged: 1 - created - updated };
+  const { size } = await findDiffering(client, { table: 'User' }, [{ row }]);
+  if (size > 0) await upsert(client, 'User', [row]);
+  return size > 0;
 }
 
 /** What ends the name of an account that has its id in it. `lower` of the database may make an i of other letters. */

@@ -77,7 +77,11 @@ export type MirroredAccount = ReturnType<typeof createMirroredAccount>;
 
 export function createMirroredAccount(options: Surroundings) {
   const { budget, onDemand, runs, stored, onChanged } = options;
-  const freshness = createAccountFreshness(stored, onChanged);
+  const freshness = createAccountFreshness(stored, () => {
+    // If another process has read the lists, it reads the details too.
+    self.stopDetails();
+    onChanged();
+  });
   const credentials = new Set<Credential>();
   const refreshes = createSharedRuns(() => run(self));
   const self: AccountState = {

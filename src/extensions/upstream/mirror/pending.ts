@@ -98,24 +98,16 @@ export type HeldRecords = ReadonlyMap<number, Row>;
 
 const digestsOf = (row: Row | undefined) => String(row?.listedDigest ?? '').split(' ');
 
-/** Whether it is the digest that a write has set (`storeWrite`): a UUID, which is shorter than the others. */
-const isOfWrite = (digest = '') => digest.length === 36;
-
 /**
  * Returns a record as it is to be stored, with the digest of what it says and, where the list and the record by its id differ, that of
- * the other. A list that says the other one again may be newer: the details are read once more, and kept if they are the same. The
- * digest of a write stays beside that of the list until details are stored: those from before the write must not seem current, even if
- * the list says what it said then.
+ * the other. A list that says the other one again may be newer: the details are read once more, and kept if they are the same.
  */
 export function asStored(record: MirrorRecord, held: Row | undefined, accountId: number): MirrorRecord {
   const owned = withOwner(record, held, accountId);
   const { detailsPending, listedDigest: said } = owned.row;
   const [stored, other] = digestsOf(held);
-  if (!said || said === stored) return owned;
-  const isNew = detailsPending && said !== other;
-  const second = isNew ? [stored, other].find(isOfWrite) : stored;
-  if (second === undefined) return owned;
-  const both = said === other && !detailsPending ? [second, said] : [said, second];
+  if (!said || said === stored || (detailsPending && said !== other)) return owned;
+  const both = said === other && !detailsPending ? [stored, said] : [said, stored];
   return { ...owned, row: { ...owned.row, listedDigest: both.join(' ') } };
 }
 

@@ -4,11 +4,11 @@
  */
 
 import { z } from 'zod';
-import { getOptional, isNotOffered } from '../client/upstream.ts';
+import { isNotOffered } from '../client/upstream.ts';
 import {
   areSessionsComplete,
   noteSessions,
-  readActive,
+  readActiveTemplate,
   readIds,
   readSessionsDownTo,
   setActiveLockTemplate,
@@ -18,7 +18,6 @@ import { recordId } from './fields.ts';
 import { endsRun, fetchRecord, firstIssue, type Item, readPages } from './list.ts';
 import { writeUser } from './mirror.ts';
 import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
-import { addWriteCounts } from './report.ts';
 import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row } from './rows.ts';
 import type { Run } from './run.ts';
 import { removeRecords, writeRecords } from './writer.ts';
@@ -51,7 +50,6 @@ async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promis
       const held = templates ?? (await readHeld(pool, kind, account.id, idsOf(records)));
       const news = await findNews(run, kind, records, held);
       counts.fetched += records.length;
-      counts.unchanged += records.length - news.length;
       onProgress?.(kind.name, counts.fetched, options.expected);
       if (await options.onPage?.(news.length)) {
         lowest = isLast ? [] : items;
@@ -101,14 +99,13 @@ async function write(
 ): Promise<void> {
   if (records.length === 0) return;
   if (kind.summary) await confirm();
-  const written = await writeRecords(transaction, {
+  report.countsOf(kind.name).written += await writeRecords(transaction, {
     kind,
     records,
     accountId: account.id,
     onRejected: ({ row }, why) => report.skip(kind.name, `${kind.list}, record ${row.id}`, why),
     asked,
   });
-  addWriteCounts(report.countsOf(kind.name), written);
 }
 
 /** How many records that are missing from a list are fetched in one run. */
@@ -181,7 +178,7 @@ export type Part = (typeof allParts)[number];
 
 /**
  * Pulls lists, and marks the details of records that are new or changed as pending.
- * @throws {UpstreamError} when the upstream cannot be used, {LeaseTakenOver} when another run has taken over.
+ * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when another run has taken over.
  */
 export async function pullLists(run: Run, parts: readonly Part[]): Promise<void> {
   for (const part of allParts) if (parts.includes(part)) await pullPart[part](run);
@@ -197,16 +194,15 @@ const pullPart: Readonly<Record<Part, (run: Run) => Promise<unknown>>> = {
   dttSessions: pullSessions,
 };
 
-async function pullUser({ account, isNew, transaction, report }: Run): Promise<void> {
+async function pullUser({ account, transaction, report }: Run): Promise<void> {
   const counts = report.countsOf('user');
-  addWriteCounts(counts, await transaction((client) => writeUser(client, account, isNew)));
+  if (await transaction((client) => writeUser(client, account))) counts.written++;
   counts.fetched++;
 }
 
 /** Pulls templates, and finds the active one. */
 async function pullTemplates(run: Run): Promise<void> {
   const { pool, account, transaction, confirm, report } = run;
-  const { version } = await readActive(pool, account.id);
   const active = new Set<number>();
   await pullKind(run, run.kinds.dttTemplates, {
     onListed({ row, isActive }) {
@@ -218,9 +214,9 @@ async function pullTemplates(run: Run): Promise<void> {
   // run can tell.
   const isKnown =
     others.length === 0 && (id !== null || report.countsOf(run.kinds.dttTemplates.name).skipped === 0);
-  if (isKnown && (await readActive(pool, account.id)).id !== id) {
+  if (isKnown && (await readActiveTemplate(pool, account.id)) !== id) {
     await confirm();
-    await setActiveTemplate(transaction, account.id, id, version);
+    await setActiveTemplate(transaction, account.id, id);
   }
 }
 
@@ -240,7 +236,9 @@ async function pullLocks(run: Run): Promise<void> {
  * does not tell.
  */
 async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: number | null } | undefined> {
-  const response = await getOptional(upstream, '/lkbx/templates/active', signal);
+  const response = await upstream.get('/lkbx/templates/active', signal).catch((error: unknown) => {
+    if (!isNotOffered(error)) throw error;
+  });
   return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
 }
 

@@ -4,14 +4,9 @@ import { requiredTier } from '../../../auth/tokens.ts';
 import { commandLine, shellWord } from '../../../config/config.ts';
 import type { Account } from './account.ts';
 
-export interface WriteCounts {
-  created: number;
-  updated: number;
-  unchanged: number;
-}
-
-interface RecordCounts extends WriteCounts {
+interface RecordCounts {
   fetched: number;
+  written: number;
   gone: number;
   skipped: number;
 }
@@ -25,14 +20,6 @@ export interface SyncReport {
   readonly notes: readonly string[];
 }
 
-export const noneWritten: Readonly<WriteCounts> = { created: 0, updated: 0, unchanged: 0 };
-
-export function addWriteCounts(total: WriteCounts, { created, updated, unchanged }: WriteCounts): void {
-  total.created += created;
-  total.updated += updated;
-  total.unchanged += unchanged;
-}
-
 /** Called with the progress of a run. @param expected how many records there may be in the end, if that is known. */
 export type OnProgress = (kind: string, fetched: number, expected?: number) => void;
 
@@ -41,7 +28,7 @@ export function createRunReport() {
   const notes: string[] = [];
 
   function countsOf(kind: string): RecordCounts {
-    const counts = countsByKind.get(kind) ?? { fetched: 0, ...noneWritten, gone: 0, skipped: 0 };
+    const counts = countsByKind.get(kind) ?? { fetched: 0, written: 0, gone: 0, skipped: 0 };
     countsByKind.set(kind, counts);
     return counts;
   }
@@ -56,14 +43,14 @@ export function createRunReport() {
   };
 }
 
-export const reportColumns = ['fetched', 'created', 'updated', 'unchanged', 'gone', 'skipped'] as const;
+export const reportColumns = ['fetched', 'written', 'gone', 'skipped'] as const;
 
 /** The rows of a table of all kinds of records, each with its name and these numbers. */
 export const reportRows = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>) =>
   [...countsByKind].map(([name, counts]) => [name, ...reportColumns.map((column) => String(counts[column]))]);
 
 export const countChanges = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>): number =>
-  [...countsByKind.values()].reduce((sum, { created, updated, gone }) => sum + created + updated + gone, 0);
+  [...countsByKind.values()].reduce((sum, { written, gone }) => sum + written + gone, 0);
 
 /** How to query the mirror. Tokens of the upstream are not valid here: they are never stored. */
 export function nextStep(

@@ -40,16 +40,6 @@ export interface Kind {
 
 export const idsOf = (records: readonly Pick<MirrorRecord, 'row'>[]) => records.map(({ row }) => row.id);
 
-/** Columns of the mirror itself, and references, which `link` writes. They do not make a record differ. */
-const uncompared = new Set([
-  'detailsPending',
-  'listedDigest',
-  'trainerId',
-  'goneTrainerId',
-  'templateId',
-  'goneTemplateId',
-]);
-
 /**
  * Returns the ids of those records that the table does not have, or has with another value in a column that the record has. A
  * record also differs when its children do.
@@ -59,15 +49,12 @@ export async function findDiffering(
   { table, children }: Pick<Kind, 'children'> & { table: ModelName },
   records: readonly Pick<MirrorRecord, 'row' | 'children'>[],
 ): Promise<Set<number>> {
-  const rows = records.map(({ row }) =>
-    Object.fromEntries(Object.entries(row).filter(([column]) => !uncompared.has(column))),
-  );
-  const differing = await selectDiffering(client, { table, parent: 'id' }, rows, idsOf(records));
-  const parents = records.filter((record) => record.children !== undefined);
-  if (!children || parents.length === 0) return differing;
-  const parts = parents.flatMap((record) => record.children ?? []);
-  const others = await selectDiffering(client, children, parts, idsOf(parents));
-  return new Set([...differing, ...others]);
+  const ids = idsOf(records);
+  const rows = records.map(({ row }) => row);
+  const differing = await selectDiffering(client, { table, parent: 'id' }, rows, ids);
+  if (!children) return differing;
+  const parts = records.flatMap((record) => record.children ?? []);
+  return new Set([...differing, ...(await selectDiffering(client, children, parts, ids))]);
 }
 
 export async function selectIds(

@@ -1,7 +1,6 @@
 /**
- * What the parts of one run through an account share, and the lease under which it writes: only the run that holds the lease of an account
- * writes it, and it renews its lease until it ends. A run through details, which may take an hour, loses its lease to a run through lists,
- * for which a client may be waiting.
+ * What the parts of one run through an account share, and the lease under which it writes lists: only the run that holds the lease of an
+ * account writes them, and it renews its lease until it ends.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -9,7 +8,7 @@ import type pg from 'pg';
 import { inTransaction, type Transaction } from '../../../database/transaction.ts';
 import { SetupError } from '../../../errors.ts';
 import { AnotherAccount, type Upstream } from '../client/upstream.ts';
-import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
+import { type Account, readAccountId } from './account.ts';
 import { kindsOf } from './kinds.ts';
 import { createRunReport, type OnProgress } from './report.ts';
 
@@ -21,30 +20,22 @@ export interface RunOptions {
   /** Whether to read all sessions, and details of records that have not changed. Otherwise sessions are read only as far as they are new. */
   readonly full?: boolean;
   readonly onProgress?: OnProgress;
-  /** Finds the account of the token. By default any operation that names it is used. */
-  readonly identify?: IdentifyAccount;
   /** The mark of the last write before the run, which it reads back. */
   readonly mark?: number | undefined;
 }
 
-type UnleasedRun = ReturnType<typeof createRun>;
+export type Run = ReturnType<typeof createRun>;
 
-export interface Run extends UnleasedRun {
-  /** Begins a transaction. It fails if another run has taken over. */
-  readonly transaction: Transaction;
-}
-
-/** @param isNew whether this run has added the account. */
-export function createRun(options: RunOptions, account: Account, isNew = false) {
-  const { upstream, signal = new AbortController().signal, full = false } = options;
-  const { identify = identifyByAnyRoute } = options;
+export function createRun(options: RunOptions, account: Account) {
+  const { pool, upstream, signal = new AbortController().signal, full = false } = options;
   let confirmedAt = upstream.requestCount();
+  const transaction: Transaction = (write) => inTransaction(pool, write);
   return {
     ...options,
+    transaction,
     signal,
     full,
     account,
-    isNew,
     kinds: kindsOf(account.id),
     report: createRunReport(),
     /**
@@ -54,7 +45,7 @@ export function createRun(options: RunOptions, account: Account, isNew = false) 
     async confirm(): Promise<void> {
       // Nothing was read since the last confirmation.
       if (upstream.requestCount() === confirmedAt) return;
-      if ((await identify(upstream, signal)).id !== account.id) throw anotherAccount();
+      if ((await readAccountId(upstream, signal)) !== account.id) throw anotherAccount();
       confirmedAt = upstream.requestCount();
     },
   };
@@ -65,13 +56,6 @@ export const anotherAccount = () =>
     failure: 'says that a token belongs to another user',
   });
 
-type Purpose = 'lists' | 'details';
-
-/** Thrown in a transaction when another run has taken over the lease. */
-class LeaseTakenOver extends SetupError {
-  override name = 'LeaseTakenOver';
-}
-
 /** How long, in milliseconds, a lease lasts if it is not renewed. */
 const usualDuration = 30_000;
 
@@ -80,44 +64,36 @@ export const isHeld = `coalesce("heldUntil" BETWEEN now() AND now() + interval '
 
 /**
  * Runs a function under the lease of an account.
- * @param run called with a function that runs transactions. They fail once another run has taken over the lease.
- * @returns false if another run holds the lease and keeps it, or if another run has taken over a lease for details.
+ * @param run called with a function that runs transactions. They fail once another run has taken the lease, which had expired.
+ * @returns false if another run holds the lease.
  */
 export async function whileLeased(
   pool: pg.Pool,
   userId: number,
-  purpose: Purpose,
   run: (transaction: Transaction) => Promise<void>,
   duration = usualDuration,
 ): Promise<boolean> {
-  const holder = `${purpose} ${randomUUID()}`;
-  const until = "now() + $3 * interval '1 ms'";
-  const { rowCount: taken } = await pool.query(
-    // A locked row belongs to a run that is writing: this waits until it has written.
-    `UPDATE "MirroredAccount" SET "heldBy" = $2, "heldUntil" = ${until}
-     WHERE "userId" = $1 AND (NOT ${isHeld} OR $2 LIKE 'lists %' AND "heldBy" LIKE 'details %')`,
-    [userId, holder, duration],
-  );
-  if (taken === 0) return false;
-  const renew = async (client: pg.Pool | pg.PoolClient) => {
+  const holder = randomUUID();
+  const hold = async (client: pg.Pool | pg.PoolClient, condition: string): Promise<boolean> => {
     const { rowCount } = await client.query(
-      `UPDATE "MirroredAccount" SET "heldUntil" = ${until} WHERE "userId" = $1 AND "heldBy" = $2`,
+      `UPDATE "MirroredAccount" SET "heldBy" = $2, "heldUntil" = now() + $3 * interval '1 ms'
+       WHERE "userId" = $1 AND ${condition}`,
       [userId, holder, duration],
     );
-    if (rowCount === 0) throw new LeaseTakenOver('Another run has taken over the account.');
+    return rowCount === 1;
   };
-  const renewal = setInterval(() => renew(pool).catch(() => {}), duration / 3).unref();
+  const isOwn = '"heldBy" = $2';
+  // A locked row belongs to a run that is writing: this waits until it has written.
+  if (!(await hold(pool, `NOT ${isHeld}`))) return false;
+  const renewal = setInterval(() => hold(pool, isOwn).catch(() => {}), duration / 3).unref();
   try {
     await run((write) =>
       inTransaction(pool, async (client) => {
-        await renew(client);
+        if (!(await hold(client, isOwn))) throw new SetupError('Another run has taken over the account.');
         return write(client);
       }),
     );
     return true;
-  } catch (error) {
-    if (error instanceof LeaseTakenOver && purpose === 'details') return false;
-    throw error;
   } finally {
     clearInterval(renewal);
     // If the database cannot be reached, the lease expires by itself.
@@ -129,11 +105,3 @@ export async function whileLeased(
       .catch(() => {});
   }
 }
-
-/** Runs a function under the lease of the account of a run. Returns whether it took place, and was not taken over. */
-export const leased = (
-  run: UnleasedRun,
-  purpose: Purpose,
-  read: (run: Run) => Promise<void>,
-): Promise<boolean> =>
-  whileLeased(run.pool, run.account.id, purpose, (transaction) => read({ ...run, transaction }));

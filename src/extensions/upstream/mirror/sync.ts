@@ -3,11 +3,10 @@
  * out. It may be cut off anywhere: what was read is stored, and the next run continues. Also the runs of a gateway, and their log lines.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Upstream } from '../client/upstream.ts';
-import { type Account, type IdentifyAccount, identifyByAnyRoute } from './account.ts';
+import { type Account, readAccount } from './account.ts';
 import { storeRead } from './accountFreshness.ts';
 import { areSessionsComplete } from './accountRows.ts';
 import { type FailedDetails, pullDetails } from './details.ts';
@@ -15,7 +14,7 @@ import { kindsOf } from './kinds.ts';
 import { addAccount } from './mirror.ts';
 import { allParts, type Part, pullLists } from './pull.ts';
 import { countChanges, type SyncReport } from './report.ts';
-import { anotherAccount, createRun, leased, type RunOptions } from './run.ts';
+import { anotherAccount, createRun, type RunOptions, whileLeased } from './run.ts';
 
 export interface SyncOptions extends RunOptions {
   /** The account that the token has to belong to, if that is known. */
@@ -35,36 +34,31 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   const isWhole = parts.length === allParts.length;
   const before = upstream.requestCount();
   const began = performance.now();
-  const account = await (options.identify ?? identifyByAnyRoute)(upstream, options.signal);
+  const account = await readAccount(upstream, options.signal);
   if (userId !== undefined && account.id !== userId) throw anotherAccount();
-  const isNew = await addAccount(pool, upstream.base, account);
-  const run = createRun(options, account, isNew);
+  await addAccount(pool, upstream.base, account);
+  const run = createRun(options, account);
   let refreshedAt: number | undefined;
-  const isRead = await leased(run, 'lists', async (leasedRun) => {
-    await pullLists(leasedRun, parts);
+  const isRead = await whileLeased(pool, account.id, async (transaction) => {
+    await pullLists({ ...run, transaction }, parts);
     // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
-    if (isWhole && !(await areSessionsComplete(pool, account.id))) await leasedRun.confirm();
+    if (isWhole && !(await areSessionsComplete(pool, account.id))) await run.confirm();
     const whole = isWhole ? began : undefined;
-    refreshedAt = await storeRead(leasedRun.transaction, account.id, { began: whole, mark });
+    refreshedAt = await storeRead(transaction, account.id, { began: whole, mark });
   });
   if (!isRead) return undefined;
-  // Repeats if another process takes over the lease to read details or lists.
-  while (!options.listsOnly && !(await leased(run, 'details', pullDetails)))
-    await sleep(pollInterval, undefined, { signal: run.signal });
+  if (!options.listsOnly) await pullDetails(run);
   const { countsByKind } = run.report;
   const requests = upstream.requestCount() - before;
   return { account, refreshedAt, requests, countsByKind, notes: run.report.notes };
 }
 
-/** The interval, in milliseconds, at which another run is polled for its end. */
-const pollInterval = 1_000;
-
-/** Reads the pending details of an account whose lists are here, unless another run is under way. */
+/** Reads the pending details of an account whose lists are here. */
 export async function syncDetails(
   options: RunOptions & { readonly account: Account; readonly failed?: FailedDetails },
 ): Promise<Pick<SyncReport, 'countsByKind' | 'notes'>> {
   const run = createRun(options, options.account);
-  await leased(run, 'details', (leasedRun) => pullDetails(leasedRun, options.failed));
+  await pullDetails(run, options.failed);
   return { countsByKind: run.report.countsByKind, notes: run.report.notes };
 }
 
@@ -75,8 +69,8 @@ const sumOf = (counts: ReadonlyMap<string, number>) =>
 
 export type AccountRuns = ReturnType<typeof createRuns>;
 
-/** The runs of an account. One run of each kind at a time, in all processes over the database. */
-export function createRuns(pool: pg.Pool, userId: number, logger: Logger, identify: IdentifyAccount) {
+/** The runs of an account. One run through its lists at a time, in all processes over the database. */
+export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
   let isInStep = false;
   /** The account as the last run has read it. */
   let account: Account | undefined;
@@ -98,7 +92,7 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger, identi
     ): Promise<number | undefined> {
       fetched.clear();
       const onProgress = (kind: string, count: number) => void fetched.set(kind, count);
-      const options = { pool, upstream, userId, identify, signal, onProgress, listsOnly: true, ...what };
+      const options = { pool, upstream, userId, signal, onProgress, listsOnly: true, ...what };
       const report = await sync(options);
       if (!report) return undefined;
       account = report.account;
@@ -118,7 +112,7 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger, identi
     /** Reads pending details until there are none, or the signal is aborted. */
     async details(upstream: Upstream, signal: AbortSignal): Promise<void> {
       if (!account) return;
-      await syncDetails({ pool, upstream, account, identify, signal, failed });
+      await syncDetails({ pool, upstream, account, signal, failed });
       skippedDetails = failed.size;
     },
     progress: () => sumOf(fetched),

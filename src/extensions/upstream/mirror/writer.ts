@@ -5,27 +5,9 @@
 
 import pg from 'pg';
 import type { Transaction } from '../../../database/transaction.ts';
-import {
-  addImports,
-  dereference,
-  endImports,
-  inLibrary,
-  link,
-  removeTemplates,
-  takeTemplates,
-} from './library.ts';
+import { addImports, dereference, endImports, link, removeTemplates, takeTemplates } from './library.ts';
 import { asStored, type HeldRecords, isNews, isUnchanged } from './pending.ts';
-import { addWriteCounts, noneWritten, type WriteCounts } from './report.ts';
-import {
-  acquireSharedLock,
-  findDiffering,
-  idsOf,
-  insert,
-  type Kind,
-  type MirrorRecord,
-  type Row,
-  upsert,
-} from './rows.ts';
+import { acquireSharedLock, idsOf, insert, type Kind, type MirrorRecord, type Row, upsert } from './rows.ts';
 
 interface WriteOptions {
   readonly kind: Kind;
@@ -42,26 +24,26 @@ interface WriteOptions {
 /**
  * Writes the records in one transaction. If the database rejects any of them, such as for an identifier that
  * another record has, each gets a transaction of its own, so that one bad record does not keep out the others.
+ * @returns how many were written.
  */
-export async function writeRecords(transaction: Transaction, options: WriteOptions): Promise<WriteCounts> {
+export async function writeRecords(transaction: Transaction, options: WriteOptions): Promise<number> {
   const { records, onRejected } = options;
-  if (records.length === 0) return noneWritten;
+  if (records.length === 0) return 0;
   try {
-    const { counts, rejected } = await transaction((client) => replaceRecords(client, options));
+    const { written, rejected } = await transaction((client) => replaceRecords(client, options));
     for (const record of rejected) onRejected(record, 'another account has it here');
-    return counts;
+    return written;
   } catch (error) {
     if (!isAboutData(error)) throw error;
     const [record, ...others] = records;
     if (record && others.length === 0) {
       onRejected(record, error.detail ?? error.message);
-      return noneWritten;
+      return 0;
     }
   }
-  const total = { ...noneWritten };
-  for (const record of records)
-    addWriteCounts(total, await writeRecords(transaction, { ...options, records: [record] }));
-  return total;
+  let written = 0;
+  for (const record of records) written += await writeRecords(transaction, { ...options, records: [record] });
+  return written;
 }
 
 /** Whether the database rejected a value: the classes 21, 22 and 23 (PostgreSQL, "Error Codes"). */
@@ -72,26 +54,20 @@ function isAboutData(error: unknown): error is pg.DatabaseError {
 async function replaceRecords(
   client: pg.PoolClient,
   { kind, records, accountId, asked }: WriteOptions,
-): Promise<{ counts: WriteCounts; rejected: readonly MirrorRecord[] }> {
+): Promise<{ written: number; rejected: readonly MirrorRecord[] }> {
   const { table } = kind;
   if (table === 'DttTemplate') await acquireSharedLock(client);
   const held = await lockRows(client, kind, records);
   const heldOf = ({ row }: MirrorRecord) => held.get(row.id);
   const awaited = records.filter((record) => isAwaited(record.row, heldOf(record), asked));
-  const { known, claimed, rejected } = await claimRecords(client, kind, awaited, held, accountId);
+  const claimed = await claimRecords(client, kind, awaited, held, accountId);
   const stored = claimed.map((record) => asStored(record, heldOf(record), accountId));
   const current = stored.filter((record) => !isOlder(record.row, heldOf(record), asked));
-  const whole = current.filter(({ row }) => !row.detailsPending);
-  const differing = await findDiffering(client, kind, whole);
-  const changed = current.filter((record) =>
-    record.row.detailsPending
-      ? !isUnchanged(heldOf(record), record, accountId)
-      : differing.has(record.row.id),
-  );
   // Details are written even if nothing has changed: that ends their pending state.
-  const written = kind.summary ? [...new Set([...changed, ...whole])] : changed;
+  const written = current.filter(
+    (record) => !record.row.detailsPending || !isUnchanged(heldOf(record), record, accountId),
+  );
   if (written.length > 0) await replaceRows(client, kind, written, accountId);
-  const ids = idsOf(stored);
   if (table === 'DttTemplate') {
     const isShown = (record: MirrorRecord) => current.includes(record) || heldOf(record)?.isPublic === true;
     await addImports(client, idsOf(stored.filter(isShown)), accountId);
@@ -99,10 +75,7 @@ async function replaceRecords(
     await endImports(client, idsOf(current.filter(isPrivateNews)), accountId);
   }
   await link(client, table, accountId);
-
-  const created = ids.filter((id) => !known.has(id)).length;
-  const updated = changed.filter(({ row }) => known.has(row.id)).length;
-  return { counts: { created, updated, unchanged: ids.length - created - updated }, rejected };
+  return { written: written.length, rejected: awaited.filter((record) => !claimed.includes(record)) };
 }
 
 const isAsAsked = (id: number, held: Row | undefined, asked: HeldRecords | undefined) =>
@@ -136,8 +109,8 @@ async function lockRows(
 
 /**
  * Makes sure that the account owns the records. If another account has a record here whose `ownerId` is this account, it has moved
- * upstream, and is removed from the other account. A DTT session names no owner, so a session of another account is rejected.
- * @returns the ids that the account had before, and the records that it may have.
+ * upstream, and is removed from the other account. A DTT session names no owner, so a session of another account is left out.
+ * @returns the records that the account may have.
  */
 async function claimRecords(
   client: pg.PoolClient,
@@ -145,29 +118,15 @@ async function claimRecords(
   records: readonly MirrorRecord[],
   held: ReadonlyMap<number, Row>,
   accountId: number,
-): Promise<{ known: ReadonlySet<number>; claimed: readonly MirrorRecord[]; rejected: MirrorRecord[] }> {
-  const ids = idsOf(records);
-  const ownerOf = (id: number) => held.get(id)?.ownerId;
-  const ofOthers = ids.filter((id) => ownerOf(id) != null && ownerOf(id) !== accountId);
-  if (table === 'DttTemplate') {
-    const own = new Set(records.filter(({ row }) => row.ownerId === accountId).map(({ row }) => row.id));
-    await takeTemplates(
-      client,
-      ofOthers.filter((id) => own.has(id)),
-    );
-    return { known: await inLibrary(client, ids, accountId), claimed: records, rejected: [] };
-  }
-  const known = new Set(ids.filter((id) => ownerOf(id) === accountId));
-  if (table === 'DttSession') {
-    const isOthers = ({ row }: MirrorRecord) => ofOthers.includes(row.id);
-    return {
-      known,
-      claimed: records.filter((record) => !isOthers(record)),
-      rejected: records.filter(isOthers),
-    };
-  }
-  for (const id of ofOthers) await removeRows(client, table, [id], Number(ownerOf(id)));
-  return { known, claimed: records, rejected: [] };
+): Promise<readonly MirrorRecord[]> {
+  const ownerOf = ({ row }: MirrorRecord) => held.get(row.id)?.ownerId ?? accountId;
+  const ofOthers = records.filter((record) => ownerOf(record) !== accountId);
+  if (table === 'DttSession') return records.filter((record) => !ofOthers.includes(record));
+  const isOwn = ({ row }: MirrorRecord) => row.ownerId === accountId;
+  if (table === 'DttTemplate') await takeTemplates(client, idsOf(ofOthers.filter(isOwn)));
+  else
+    for (const record of ofOthers) await removeRows(client, table, [record.row.id], Number(ownerOf(record)));
+  return records;
 }
 
 async function replaceRows(

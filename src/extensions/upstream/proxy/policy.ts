@@ -1,7 +1,7 @@
 /** Decides whether a stored response may be used (RFC 9111), by the package http-cache-semantics. */
 
 import CachePolicy from 'http-cache-semantics';
-import type { Headers, UpstreamRequest, UpstreamResponse } from '../client/http.ts';
+import type { UpstreamRequest, UpstreamResponse } from '../client/http.ts';
 
 /** How many seconds a stale response is still sent while the upstream fails (RFC 5861, section 4). */
 const staleIfError = 60 * 60;
@@ -94,8 +94,6 @@ export function policyFor(
   return {
     /** The memory that the headers take, in bytes. */
     bytes: JSON.stringify([varied, response.headers]).length,
-    /** Whether it may be sent to other tokens of the account. A 404 may not: it may only mean that this token may not see the record. */
-    isForAllTokens: status === 200 && !vary.includes('authorization'),
     /** In seconds, with the age that the upstream stated. */
     age: () => policy.age(),
     /** Whether the response may be sent to a request without asking the upstream. */
@@ -103,14 +101,5 @@ export function policyFor(
     /** Whether it may be sent if the upstream is away, busy or broken. */
     mayReplaceError: (given: RequestHeaders) =>
       !hasDirective(control, 'no-cache') && satisfies(given, `,max-stale=${staleIfError}`),
-    /** The headers that ask the upstream whether the response is still current; none if it is for another request. */
-    validatorsFor(given: RequestHeaders): Headers {
-      const headers = policy.revalidationHeaders(given);
-      const { 'if-none-match': tag, 'if-modified-since': time } = headers;
-      return {
-        ...(typeof tag === 'string' && { 'if-none-match': tag }),
-        ...(typeof time === 'string' && { 'if-modified-since': time }),
-      };
-    },
   };
 }

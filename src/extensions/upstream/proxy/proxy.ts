@@ -27,7 +27,7 @@ import {
 } from '../client/http.ts';
 import { readRetryAfter, UpstreamBusy } from '../client/upstream.ts';
 import { messages as upstreamMessages } from '../messages.ts';
-import type { Forwarding, UpstreamAccess } from '../mirror/service.ts';
+import type { Forwarding, UpstreamAccess } from '../mirror/access.ts';
 import { createReadCache, type ReadCache, type ReadCacheOptions, type ReadResult } from './readCache.ts';
 
 /** `maxBytes` of 0 switches the cache off. */

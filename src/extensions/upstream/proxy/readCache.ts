@@ -1,8 +1,4 @@
-/**
- * The private cache of reads: responses of the upstream, stored by account and URL as sent (RFC 9111). A token may become that of
- * another account before a read. So a response that one token has read is sent to another token only when the upstream has
- * confirmed, after the read, that the first token is the account's.
- */
+/** The private cache of reads: responses of the upstream, stored by account, token and URL as sent (RFC 9111). */
 
 import { LRUCache } from 'lru-cache';
 import type { ChangeFeed } from '../../../database/feed/changeFeed.ts';
@@ -11,11 +7,11 @@ import { resultWithin } from '../../../database/waiting.ts';
 import { atMost } from '../../../http/lruLimit.ts';
 import type { UpstreamRequest, UpstreamResponse } from '../client/http.ts';
 import { isBusy } from '../client/upstream.ts';
-import type { UpstreamAccess } from '../mirror/service.ts';
+import type { UpstreamAccess } from '../mirror/access.ts';
 import { type Policy, policyFor, wantsNewResponse } from './policy.ts';
 
 export interface Read {
-  readonly access: Pick<UpstreamAccess, 'accountId' | 'reader' | 'budget'>;
+  readonly access: Pick<UpstreamAccess, 'accountId' | 'tokenDigest' | 'budget'>;
   /** As the client has sent it. */
   readonly target: string;
   /** Must not be conditional. */
@@ -42,11 +38,6 @@ export interface ReadCacheOptions {
 interface StoredResponse {
   readonly response: UpstreamResponse;
   readonly policy: Policy;
-  readonly reader: UpstreamAccess['reader'];
-  /** By `performance.now()`. */
-  readonly receivedAt: number;
-  /** Whether the upstream has confirmed since then that the token is the account's. */
-  isConfirmed: boolean;
 }
 
 /** The reads of one account since its last write. */
@@ -75,7 +66,7 @@ function createAccountStores(maxBytes: number) {
     sizeCalculation: ({ response, policy }, key) =>
       response.body.length + 2 * key.length + overhead + policy.bytes,
   });
-  const keyOf = ({ id }: AccountReads, { target }: Read) => `${id} ${target}`;
+  const keyOf = ({ id }: AccountReads, { access, target }: Read) => `${id} ${access.tokenDigest} ${target}`;
   /** Whether there was no write of the account since these reads. */
   const isCurrent = (accountId: number, reads: AccountReads) => accounts.peek(accountId) === reads;
   return {
@@ -105,49 +96,31 @@ function createAccountStores(maxBytes: number) {
 export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) {
   const accounts = createAccountStores(maxBytes);
 
-  async function load(reads: AccountReads, read: Read, known: StoredResponse | undefined) {
-    const { request } = read;
-    const { reader } = read.access;
-    const validators = known?.policy.validatorsFor(request);
+  async function load(reads: AccountReads, read: Read): Promise<UpstreamResponse> {
     const sentAt = performance.now();
-    const given = await read.send({ ...request, headers: { ...request.headers, ...validators } });
-    if (isBusy(given)) return given;
-    const response = given.status === 304 && known ? renewed(known.response, given) : given;
-    const receivedAt = performance.now();
-    const policy = policyFor(request, response, lifetime, (receivedAt - sentAt) / 1_000);
-    const stored = policy && { response, policy, reader, receivedAt, isConfirmed: false };
-    accounts.store(reads, read, stored);
+    const response = await read.send(read.request);
+    if (isBusy(response)) return response;
+    const policy = policyFor(read.request, response, lifetime, (performance.now() - sentAt) / 1_000);
+    accounts.store(reads, read, policy && { response, policy });
     return response;
-  }
-
-  /** The stored response for a read: that of the read's own token, or that of another token if it may be sent to all. */
-  async function find(reads: AccountReads, read: Read): Promise<StoredResponse | undefined> {
-    const found = accounts.find(reads, read);
-    if (!found || found.reader.id === read.access.reader.id) return found;
-    if (!found.policy.isForAllTokens) return undefined;
-    if (!found.isConfirmed && found.policy.satisfies(read.request))
-      found.isConfirmed = await found.reader.confirmSince(found.receivedAt);
-    return found.isConfirmed ? found : undefined;
   }
 
   return {
     drop: accounts.drop,
     async read(read: Read): Promise<ReadResult> {
       const { request, target } = read;
-      const { accountId, reader, budget } = read.access;
+      const { accountId, tokenDigest, budget } = read.access;
       if (!(await hearAll(feed))) return { given: await read.send(request) };
       const reads = accounts.of(accountId);
-      const found = await find(reads, read);
-      // A write may have come in between.
-      const known = found && accounts.isCurrent(accountId, reads) ? found : undefined;
+      const known = accounts.find(reads, read);
       if (known?.policy.satisfies(request)) return fromStore(known);
       const instead = known?.policy.mayReplaceError(request) ? known : undefined;
       if (instead && budget.delayFor(1) > 0) return fromStore(instead);
       if (request.method !== 'GET') return { given: await read.send(request) };
 
-      const sharedKey = `${reader.id} ${target} ${JSON.stringify(request.headers)}`;
+      const sharedKey = `${tokenDigest} ${target} ${JSON.stringify(request.headers)}`;
       const shared = wantsNewResponse(request) ? undefined : reads.underway.get(sharedKey);
-      const loading = shared ?? load(reads, read, known);
+      const loading = shared ?? load(reads, read);
       if (!shared) {
         reads.underway.set(sharedKey, loading);
         const forget = () => reads.underway.get(sharedKey) === loading && reads.underway.delete(sharedKey);
@@ -165,13 +138,6 @@ const fromStore = ({ response, policy }: StoredResponse): ReadResult => ({
   given: response,
   age: Math.floor(policy.age()),
 });
-
-/** A stored response with the headers of the 304 that confirms it (RFC 9111, section 4.3.4). */
-function renewed({ headers, ...others }: UpstreamResponse, confirming: UpstreamResponse): UpstreamResponse {
-  const { age: _, ...before } = headers;
-  const now = Object.entries(confirming.headers).filter(([name]) => !name.startsWith('content-'));
-  return { ...others, headers: { ...before, ...Object.fromEntries(now) } };
-}
 
 /**
  * Waits until this gateway has received every announcement that was made before the call: any gateway may have acknowledged a write

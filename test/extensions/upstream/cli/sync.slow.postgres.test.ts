@@ -37,7 +37,7 @@ it('mirrors the account of --from or else of UPSTREAM_URL, fetches only changes 
   expect(first.stderr).toMatch(
     /^(.* so far\n)*Done, with \d+ requests\.\nNext: DATABASE_URL=\S+ npx dovetail-gateway token create --user alice --name mirror\n$/,
   );
-  expect(first.stdout).toMatch(/^ +fetched +created .*\nuser +1 +1 /);
+  expect(first.stdout).toMatch(/^ +fetched +written .*\nuser +1 +0 /);
   expect(first.code).toBe(0);
 
   const upstream = { ...settings(), UPSTREAM_URL: service.base };
@@ -48,7 +48,7 @@ it('mirrors the account of --from or else of UPSTREAM_URL, fetches only changes 
     requests: Number(/with (\d+) requests/.exec(second.stderr)?.[1]),
     notes: [],
     records: expect.objectContaining({
-      user: { fetched: 1, created: 0, updated: 0, unchanged: 1, gone: 0, skipped: 0 },
+      user: { fetched: 1, written: 0, gone: 0, skipped: 0 },
     }),
   });
   expect(second.code).toBe(0);

@@ -27,7 +27,7 @@ it('the fields get the error of a request that reads here, and the log the same 
       }
       const wrapSql: AccountElsewhere['wrapSql'] = (viewer, sql, watch) =>
         completeReads(viewer, sql, watch, fetchDetails);
-      return { ...mirror, upstream: mirror.upstream && { ...mirror.upstream, wrapSql } };
+      return { elsewhere: { ...mirror.elsewhere, wrapSql } };
     }),
   });
   onTestFinished(async () => {

@@ -6,7 +6,7 @@
 import { afterAll, expect, it } from 'vitest';
 import { createToken } from '../../../../src/auth/tokens.ts';
 import { Unavailable, type Upstream } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { identifyByAnyRoute } from '../../../../src/extensions/upstream/mirror/account.ts';
+import { readAccount } from '../../../../src/extensions/upstream/mirror/account.ts';
 import { sync, syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { graphqlOnce, openTestDatabase, openTestGateway, rest } from '../../../support/gateway.ts';
 import { addUser, createMemoryUpstream, upstreamOf } from '../support/memoryUpstream.ts';
@@ -80,13 +80,12 @@ for (const id of [1, 2, 3]) {
 }
 const services = new Map([...byId].map(([id, { upstream }]) => [id, stillMirror(database.pool, upstream)]));
 const [still] = services.values();
-if (!still?.upstream) throw new Error('there is no account');
+if (!still) throw new Error('there is no account');
 const gateway = await openTestGateway(database, {
   extensions: extensionsWith(() => ({
-    ...still,
-    upstream: {
-      ...still.upstream,
-      wrapSql: (viewer, sql, watch) => services.get(viewer.id)?.upstream?.wrapSql(viewer, sql, watch) ?? sql,
+    elsewhere: {
+      ...still.elsewhere,
+      wrapSql: (viewer, sql, watch) => services.get(viewer.id)?.elsewhere.wrapSql(viewer, sql, watch) ?? sql,
     },
   })),
 });
@@ -99,7 +98,7 @@ async function step(
   after = Number.POSITIVE_INFINITY,
 ): Promise<boolean> {
   if (!isAvailable()) return false;
-  const account = await identifyByAnyRoute(upstream);
+  const account = await readAccount(upstream);
   const end = new AbortController();
   let requests = 0;
   const counting: Upstream = {

@@ -138,7 +138,7 @@ describe('a record of one account', () => {
     await pull(1);
     memory.dttSessions.set(1, { ownerId: 2, version: 2, trainerId: 5, templateId: null });
     const report = await pullOne(2);
-    expect(report.countsByKind.get('DTT sessions')).toMatchObject({ created: 0, skipped: 1 });
+    expect(report.countsByKind.get('DTT sessions')).toMatchObject({ written: 0, skipped: 1 });
     expect(report.notes).toContain('/dtt/sessions, record 1: another account has it here; skipped.');
     expect(await references()).toEqual(['1 of 1: (5) -']);
     expect(await database.client.dttSession.findMany()).toMatchObject([{ name: 'version 1' }]);

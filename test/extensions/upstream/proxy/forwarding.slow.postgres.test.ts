@@ -171,26 +171,6 @@ describe('a session that a client has written', () => {
       expect(await list(gateway)).toEqual(before.filter((session) => session.databaseId !== id));
     },
   );
-
-  it('has its details fetched by the next read if it could not be read again after the write', async () => {
-    const { gateway, service } = await open();
-    const [session] = [...service.account(1).sessions.values()];
-    if (!session) throw new Error('there is no session');
-    const { id } = session;
-    // With the same name as after the write, its list shows no change.
-    session.name = 'A new name';
-    await arrive(gateway, alice);
-    takeWrites(service);
-    await details(gateway, id);
-    let isBroken = true;
-    const after: Fault['after'] = (reply, { method }) =>
-      isBroken && method === 'GET' ? { status: 500, body: { ok: false, error: 'broken' } } : reply;
-    service.misbehave({ after }, { path: /^\/dtt\/sessions\/\d+$/ });
-    expect((await patch(gateway, alice, `/dtt/sessions/${id}`, { name: 'x' })).status).toBe(200);
-    await ask(gateway, alice, '{ viewer { username } }');
-    isBroken = false;
-    expect(await details(gateway, id)).toMatchObject({ segments });
-  });
 });
 
 it('a web page of a configured origin may send the methods of forwarded requests', async () => {

@@ -2,7 +2,6 @@
 
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { vi } from 'vitest';
 import type { Viewer } from '../../../../src/auth/viewer.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
 import { createTurns, type InTurn } from '../../../../src/extensions/upstream/client/turns.ts';
@@ -67,7 +66,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
             token: `token of ${token}`,
             budget,
             inTurn: turnsOf(id),
-            reader: { id: token, confirmSince: async () => proxied.isConfirmed() },
+            tokenDigest: token,
             noteRejected: () => void rejected.push(id),
             async noteWrite(path) {
               written.push(path);
@@ -94,8 +93,6 @@ export async function openProxied(options: ProxiedOptions = {}) {
     /** The address of the gateway. */
     url: exchanges.url,
     upstream,
-    /** Whether the upstream confirms that a token is its account's. */
-    isConfirmed: vi.fn(() => true),
     requests: upstream.requests,
     /** The paths of the writes that the gateways were told of, and the accounts whose token the upstream has rejected. */
     written,

@@ -262,9 +262,7 @@ const cases: readonly (readonly [name: string, isStored: boolean, Case])[] = [
     { response: { Vary: 'Accept-Language' }, second: { 'Accept-Language': 'de' } },
   ],
   ['that varies by all', false, { response: { Vary: '*' } }],
-  ['that varies by token, to another token', false, { response: { Vary: 'Accept, Authorization' }, second }],
-  ['to another token of the account', true, { second }],
-  ['that is a 404, to another token of the account', false, { status: 404, second }],
+  ['to another token of the account', false, { second }],
   ['to another account', false, { second: { Authorization: 'Bearer bob' } }],
   ['to a request for a part', false, { second: { Range: 'bytes=0-1' } }],
   [
@@ -300,41 +298,6 @@ describe('a stored response', () => {
     if (isStored) expect(Number(headers.get('Age'))).toBe(later ?? 0);
   });
 
-  it('is sent to another token of the account only if the upstream confirms the token that has read it, and asks once', async () => {
-    const { ask, isConfirmed } = await open();
-    numbered();
-    await ask('/x');
-    isConfirmed.mockReturnValue(false);
-    for (const _ of [1, 2]) expect((await ask('/x', second)).body).toBe('response 2');
-    expect(isConfirmed).toHaveBeenCalledTimes(1);
-    isConfirmed.mockReturnValue(true);
-    for (const _ of [1, 2]) expect((await ask('/x')).body).toBe('response 2');
-    expect(isConfirmed).toHaveBeenCalledTimes(2);
-  });
-
-  it('is not sent if a write came while the upstream was asked to confirm the token', async () => {
-    const { ask, feed, isConfirmed } = await open();
-    numbered();
-    await ask('/x');
-    isConfirmed.mockImplementation(() => {
-      feed.announce(1, 'User');
-      return true;
-    });
-    expect((await ask('/x', second)).body).toBe('response 2');
-  });
-
-  it('of another token is sent while the upstream is away, if the token was confirmed before', async () => {
-    const { ask, isConfirmed } = await open();
-    numbered();
-    for (const path of ['/x', '/y']) await ask(path);
-    await ask('/x', second);
-    advance(61);
-    isConfirmed.mockReturnValue(false);
-    numbered({}, 500);
-    expect((await ask('/x', second)).body).toBe('response 1');
-    expect((await ask('/y', second)).status).toBe(500);
-  });
-
   it('is sent to HEAD without its body, and a HEAD is not stored', async () => {
     const { ask, requests } = await open();
     numbered({ 'X-Odd': '1' });
@@ -355,24 +318,6 @@ describe('a stored response', () => {
     numbered();
     expect((await ask('/x')).headers.get('Age')).toBe('3');
     expect((await ask('/x', { 'Cache-Control': 'max-age=2' })).headers.get('Age')).toBeNull();
-  });
-
-  it('is confirmed by its tag, and then has the new headers and counts as new', async () => {
-    const { ask, requests } = await open();
-    let number = 0;
-    proxied.upstream.respond = (request, response) => {
-      const isKnown = request.headers['if-none-match'] === '"v1"';
-      if (!isKnown) response.setHeader('Age', '20');
-      response
-        .writeHead(isKnown ? 304 : 200, { ETag: '"v1"', 'X-Number': `${++number}` })
-        .end(isKnown ? '' : 'whole');
-    };
-    await ask('/x');
-    advance(61);
-    const { status, headers, body } = await ask('/x');
-    expect([status, headers.get('X-Number'), body]).toEqual([200, '2', 'whole']);
-    expect((await ask('/x')).headers.get('Age')).toBe('0');
-    expect(requests).toHaveLength(2);
   });
 
   it.each([

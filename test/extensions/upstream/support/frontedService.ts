@@ -2,10 +2,7 @@
 
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { ChangeFeed } from '../../../../src/database/feed/changeFeed.ts';
-import {
-  type MirrorServiceOptions,
-  openMirrorService,
-} from '../../../../src/extensions/upstream/mirror/service.ts';
+import { openUpstream, type UpstreamOptions } from '../../../../src/extensions/upstream/hooks.ts';
 import {
   openTestDatabase,
   openTestGateway,
@@ -25,8 +22,7 @@ export interface FrontedService {
   close(): Promise<void>;
 }
 
-export interface FrontedOptions
-  extends Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle' | 'tokenMaxAge'> {
+export interface FrontedOptions extends UpstreamOptions {
   readonly settings?: Record<string, string>;
   readonly standIn?: Partial<StandInOptions>;
 }
@@ -37,21 +33,9 @@ const accounts: StandInOptions['accounts'] = [
   { id: 2, username: 'bob', tokens: ['token-of-bob'] },
 ];
 
-/** The extensions of a gateway with a mirror over a database that the test has opened. */
-export const mirrorOver = (
-  { pool, sql }: TestDatabase,
-  options: Pick<MirrorServiceOptions, 'timing' | 'waits' | 'idle' | 'tokenMaxAge'>,
-) =>
-  extensionsWith((config, { feed, responseCache, logger }) =>
-    openMirrorService(config, {
-      pool,
-      sql,
-      feed,
-      logger,
-      onChanged: responseCache.invalidate,
-      ...options,
-    }),
-  );
+/** The extensions of a gateway in front of the service at this address. */
+export const mirrorOf = (UPSTREAM_URL: string, options: UpstreamOptions) =>
+  extensionsWith((config, gateway) => openUpstream({ ...config, UPSTREAM_URL }, gateway, options));
 
 /**
  * @param database loses its records first, and stays open: reusing one is faster than opening one for each test.
@@ -63,12 +47,7 @@ async function openFrontedService(
   await database.pool.query('TRUNCATE "User", "Mirror" RESTART IDENTITY CASCADE');
   const service = await createStandIn({ accounts, rate: 100_000, ...options.standIn });
   const gateways: TestGateway[] = [];
-  const {
-    timing = { timeout: 2_000, retries: 1, delay: 1, maxDelay: 10 },
-    waits,
-    idle,
-    tokenMaxAge,
-  } = options;
+  const timing = options.timing ?? { timeout: 2_000, retries: 1, delay: 1, maxDelay: 10 };
 
   async function open(settings: Record<string, string> = {}, feed?: ChangeFeed): Promise<TestGateway> {
     const gateway = await openTestGateway(
@@ -83,12 +62,7 @@ async function openFrontedService(
           ...settings,
         },
         logLevel: 'debug',
-        extensions: mirrorOver(database, {
-          timing,
-          ...(waits && { waits }),
-          ...(idle !== undefined && { idle }),
-          ...(tokenMaxAge !== undefined && { tokenMaxAge }),
-        }),
+        extensions: mirrorOf(service.base, { ...options, timing }),
       },
     );
     gateways.push(gateway);

@@ -1,29 +1,28 @@
-/** A mirror service for tests, with an upstream client of the test. */
+/** The hooks of a mirror for tests, with an upstream client of the test. */
 
 import type pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { clientError } from '../../../../src/errors.ts';
-import type { Extension, GatewayParts } from '../../../../src/extensionPoints.ts';
+import type { Extension, GatewayParts, Hooks } from '../../../../src/extensionPoints.ts';
 import { extensions } from '../../../../src/extensions/extensions.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
 import type { Upstream } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { upstream as extension } from '../../../../src/extensions/upstream/extension.ts';
-import { hooksOf } from '../../../../src/extensions/upstream/hooks.ts';
 import { messages } from '../../../../src/extensions/upstream/messages.ts';
 import { createActivation } from '../../../../src/extensions/upstream/mirror/activation.ts';
 import { completeReads, detailModels } from '../../../../src/extensions/upstream/mirror/completeReads.ts';
 import { createDetailsOnDemand } from '../../../../src/extensions/upstream/mirror/details.ts';
 import { isMirrored } from '../../../../src/extensions/upstream/mirror/mirror.ts';
-import type { MirrorService } from '../../../../src/extensions/upstream/mirror/service.ts';
 import { sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import type { UpstreamConfig } from '../../../../src/extensions/upstream/settings.ts';
+import type { AccountElsewhere } from '../../../../src/schema/context.ts';
 
 /** Creates a mirror that sends activations and reads of details upstream, but never refreshes an account. */
 export function stillMirror(
   pool: pg.Pool,
   upstream: Upstream,
   logger: Logger = pino({ level: 'silent' }),
-): MirrorService {
+): { readonly elsewhere: AccountElsewhere } {
   const refresh = () =>
     sync({ pool, upstream, listsOnly: true }).then(
       () => true,
@@ -35,7 +34,7 @@ export function stillMirror(
     accountOf: async () => ({ upstream, budget: createBudget(0) }),
   });
   return {
-    upstream: {
+    elsewhere: {
       activate: createActivation({
         pool,
         logger,
@@ -46,28 +45,14 @@ export function stillMirror(
       incomplete: detailModels,
       wrapSql: (viewer, sql, watch) => completeReads(viewer, sql, watch, fetchDetails),
     },
-    tokens: undefined,
-    recheck: async () => false,
-    noteChange() {},
-    waitUntilFresh: async () => undefined,
-    status: () => 'test',
-    figures: () => ({ accounts: 1, skipped: 0, requests: 0 }),
-    close: async () => {},
   };
 }
 
 /** All extensions, with this mirror in place of that of the settings. */
 export const extensionsWith = (
-  open: (config: UpstreamConfig, gateway: GatewayParts) => MirrorService | Promise<MirrorService | undefined>,
+  open: (config: UpstreamConfig, gateway: GatewayParts) => Hooks | Promise<Hooks>,
 ): readonly Extension[] => [
   ...extensions.filter((each) => each !== extension),
-  {
-    settings: {},
-    async open(given, gateway) {
-      // It was read with the settings of all extensions.
-      const config = given as UpstreamConfig;
-      const mirror = await open(config, gateway);
-      return mirror && hooksOf(mirror, config, gateway);
-    },
-  },
+  // It was read with the settings of all extensions.
+  { settings: {}, open: (config, gateway) => open(config as UpstreamConfig, gateway) },
 ];
