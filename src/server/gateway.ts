@@ -90,7 +90,7 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
   const closing = new AbortController();
   const server = createGatewayServer({ ...serving, config, hooks, stopping, closing: closing.signal });
   const url = await listen(server, config, 'PORT', config.PORT);
-  hooks.serving(url);
+  hooks.serving?.(url);
   add({ close: () => closeServer(server, closing) });
   add(logUnhandledRejections(logger));
   logger.info({ url, release, database: embedded ? 'embedded' : 'server' }, 'serving');

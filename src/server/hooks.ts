@@ -84,30 +84,38 @@ export function joinHooks(all: readonly Hooks[]) {
     connections: all.reduce((sum, { connections = 0 }) => sum + connections, 0),
     longest: Math.max(0, ...all.map(({ longest = 0 }) => longest)),
     readyLines: () => all.flatMap((hooks) => hooks.readyLine?.() ?? []),
-    beforeRead(...given) {
-      let waiting: Promise<HttpResponse | undefined> | undefined;
-      for (const hooks of all) {
-        const wait = () => hooks.beforeRead?.(...given);
-        waiting = waiting ? waiting.then((early) => early ?? wait()) : wait();
-      }
-      return waiting;
-    },
+    beforeRead: joinWaits(all),
     async afterWrite(...given) {
       for (const hooks of all) await hooks.afterWrite?.(...given);
     },
-    changed(...given) {
-      for (const hooks of all) hooks.changed?.(...given);
-    },
-    serving(url) {
-      for (const hooks of all) hooks.serving?.(url);
-    },
-    began(exchange) {
-      for (const hooks of all) hooks.began?.(exchange);
-    },
-    ended(outcome) {
-      for (const hooks of all) hooks.ended?.(outcome);
-    },
+    changed: joined(all.map(({ changed }) => changed)),
+    serving: joined(all.map(({ serving }) => serving)),
+    began: joined(all.map(({ began }) => began)),
+    ended: joined(all.map(({ ended }) => ended)),
   } satisfies { readonly [Name in keyof Hooks]: Hooks[Name] | undefined } & {
     readyLines(): readonly string[];
+  };
+}
+
+/** Calls those that take part, in their order. Undefined where nobody does, so that the moment costs nothing. */
+function joined<Given extends readonly unknown[]>(
+  all: readonly (((...given: Given) => void) | undefined)[],
+): ((...given: Given) => void) | undefined {
+  const parts = all.filter((part) => part !== undefined);
+  if (parts.length === 0) return undefined;
+  return (...given) => {
+    for (const part of parts) part(...given);
+  };
+}
+
+/** Waits for one after the other, until one has a response. */
+function joinWaits(all: readonly Hooks[]): Hooks['beforeRead'] {
+  const waits = all.flatMap(({ beforeRead = [] }) => beforeRead);
+  if (waits.length === 0) return undefined;
+  return (...given) => {
+    let waiting: Promise<HttpResponse | undefined> | undefined;
+    for (const wait of waits)
+      waiting = waiting ? waiting.then((early) => early ?? wait(...given)) : wait(...given);
+    return waiting;
   };
 }

@@ -92,7 +92,7 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   if (isResponse(access)) return access;
   let { viewer } = access;
 
-  const waiting = viewer ? steps.waitUntilCurrent(exchange, viewer) : undefined;
+  const waiting = viewer && steps.waitUntilCurrent?.(exchange, viewer);
   const outdated = waiting && (await waiting);
   if (outdated) return outdated;
   if (waiting && viewer) viewer = await steps.recheck(exchange, viewer);
@@ -123,11 +123,11 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
   const { config, database, feed, responseCache, hooks, logger } = options;
   const { handleRest } = hooks;
   const sql = withRunner(database.sql, outages.watch);
-  const viewers = createViewers(sql, feed, cacheMaxAge, (viewerId) => hooks.changed(viewerId, false));
+  const viewers = createViewers(sql, feed, cacheMaxAge, (viewerId) => hooks.changed?.(viewerId, false));
   const access = createAccess(options, viewers, deadlines);
   function onChanged(viewerId: number): void {
     responseCache.invalidate(viewerId);
-    hooks.changed(viewerId, false);
+    hooks.changed?.(viewerId, false);
   }
   const runTask = createTaskRunner({ responseCache, hooks }, access.shed, onChanged);
   const handlers = createHandlers(options, viewers, outages);

@@ -106,7 +106,7 @@ function createListener(
       deadlines.end(outcome.exchange);
       countOutcome(outcome);
       log(outcome);
-      hooks.ended(outcome);
+      hooks.ended?.(outcome);
     },
   };
 }
