@@ -14,7 +14,7 @@ import type { Recheck, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { isRecord, parseJson, readJson } from '../http/json.ts';
+import { exactText, isRecord, parseJson, readJson } from '../http/json.ts';
 import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
@@ -24,7 +24,7 @@ import type { TokenFor } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
 import type { LiveReads } from '../schema/liveReads.ts';
 import type { CheckedOperation, RequestContext } from './context.ts';
-import { createDocuments } from './documents.ts';
+import { createDocuments, createReadInTurn, type Named } from './documents.ts';
 import { received as receivedFrom, requestFor } from './fetch.ts';
 import {
   type Accepted,
@@ -39,10 +39,7 @@ import {
   vary,
 } from './overHttp.ts';
 import { createPersistedOperations, type NamedOperations } from './persisted.ts';
-import { measure } from './plugins/complexity.ts';
-import { noteErrors } from './plugins/errors.ts';
-import { createReadInTurn, type Named } from './readingTurns.ts';
-import { exactText } from './values.ts';
+import { measure, noteErrors } from './plugins/operation.ts';
 import { startYoga, type Yoga } from './yoga.ts';
 
 /**
