@@ -31,7 +31,9 @@ import { type Connection, defaultOrder, orderBy, pageSize, planPage } from './lo
 import {
   countBelow,
   countVisible,
+  type FilterTarget,
   type ListRelation,
+  needing,
   nodePaths,
   type RelationOf,
   type Row,
@@ -40,9 +42,10 @@ import {
   readPagesBelow,
   readRow,
   readRows,
+  readsProperty,
+  showing,
   slots,
 } from './loading/rows.ts';
-import { type FilterTarget, needing, readsProperty, showing } from './requirements.ts';
 
 /** A type of records, or the interface of devices. Pothos has no type for what they have in common. */
 type AnyRecord = ReturnType<typeof builder.objectRef<{ readonly id: number }>>;

@@ -33,8 +33,8 @@ import { type Route, routes } from '../../rest/routes.ts';
 import { root } from '../../root.ts';
 import { scalarSchemas } from '../../schema/jsonSchema.ts';
 import { pageErrors } from '../../schema/loading/pagination.ts';
+import { namesToken, readsTokens } from '../../schema/operation.ts';
 import { schema } from '../../schema/schema.ts';
-import { namesToken, readsTokens } from '../../schema/types/apiToken.ts';
 import type { InnerRequest } from './innerExchange.ts';
 
 const noTokens = 'The tokens of the account are not available here';
