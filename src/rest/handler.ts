@@ -85,9 +85,10 @@ interface Call {
 
 function taskOf(call: Call): HttpResponse | Task {
   const { options, exchange, route, viewer } = call;
-  if (!allows(viewer.scope, route.scope))
-    return restErrorResponse(statusOf.FORBIDDEN, scopeNeeded(route.scope));
+  // Every token may read.
   if (route.isMutation) {
+    if (!allows(viewer.scope, route.scope))
+      return restErrorResponse(statusOf.FORBIDDEN, scopeNeeded(route.scope));
     const run = () => respondToBody(call);
     return { cacheKey: undefined, prepare: () => ({ kind: 'other', run, mayHaveWritten: true }) };
   }

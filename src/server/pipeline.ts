@@ -111,8 +111,13 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
 }
 
 /** The response to a preflight, or to a page that may not use the endpoint; undefined for every other request. */
-function checkOrigin({ hasGraphiql, cors }: Steps, exchange: Exchange): HttpResponse | undefined {
-  const { endpoint } = exchange;
+function checkOrigin(
+  { hasGraphiql, namesOrigins, cors }: Steps,
+  exchange: Exchange,
+): HttpResponse | undefined {
+  const { endpoint, request } = exchange;
+  // It does not come from a page of another origin.
+  if (request.headers.origin === undefined && !namesOrigins) return undefined;
   // No other page may read GraphiQL: it may contain a token that pages show.
   const isGraphiql = endpoint === 'graphql' && hasGraphiql && asksForPage(exchange);
   const preflight = isGraphiql ? undefined : cors.respond(exchange);
@@ -156,6 +161,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
       });
     },
     hasGraphiql: config.GRAPHIQL === 'on',
+    namesOrigins: config.CORS_ORIGINS !== undefined,
     cors: createCors(config, (message) => logger.warn(message), handleRest ? forwardedMethods : usualMethods),
     /** The handlers of the endpoints of extensions. */
     ownHandlers: new Map<Endpoint, ReturnType<EndpointHook['createHandler']>>(
@@ -463,7 +469,8 @@ function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'toke
   function guard(viewer: Viewer, needed: Scope): RunInTurn {
     function check(now: Presented | null): void {
       if (now === null || now === 'expired') throw unauthenticated(now ?? 'invalid');
-      if (!allows(now.scope, needed)) throw beyondScope(needed, false);
+      // Every token may read.
+      if (needed !== 'read' && !allows(now.scope, needed)) throw beyondScope(needed, false);
     }
     return (statement) => {
       if (viewer.ended?.aborted) throw unauthenticated('invalid');

@@ -22,10 +22,10 @@ import { connectTo, type PoolLimits, sessionSetUp } from '../../database/databas
 import type { ChangeFeed } from '../../database/feed/changeFeed.ts';
 import { type ReadCheck, type Sql, statementName } from '../../database/reader/sql.ts';
 import { isPooled } from '../../database/session.ts';
-import { maxViewers } from '../../database/viewerVersions.ts';
 import { createSharedRuns, pause } from '../../database/waiting.ts';
 import { clientError, errorText, messages, SetupError } from '../../errors.ts';
 import type { Guard, Metric, OperationSql } from '../../extensionPoints.ts';
+import { maxViewers } from '../../http/responseCache.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from './logPosition.ts';
 
 export type Replicas = Awaited<ReturnType<typeof openReplicas>>;

@@ -53,9 +53,10 @@ function operationOf(
 /** Rejects an operation beyond the scope of its token, before anything of it runs. */
 export const useScopes = (): GatewayPlugin => ({
   onParse({ context: { viewer, progress } }) {
-    const { operation } = progress;
-    if (operation && viewer && !allows(viewer.scope, operation.scope))
-      throw beyondScope(operation.scope, viewer.tokenId === undefined);
+    const { scope = 'read' } = progress.operation ?? {};
+    // Every token may read.
+    if (scope !== 'read' && viewer && !allows(viewer.scope, scope))
+      throw beyondScope(scope, viewer.tokenId === undefined);
   },
 });
 
