@@ -58,8 +58,6 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   /** Checks for operators, of the settings and of a database server. */
   readonly serverChecks?: readonly Check<ExaminedServer>[];
   checks?(config: Config & ValuesOf<Own>, loadSchema: LoadSchema): readonly Check<void>[];
-  /** Called before a start opens anything. @throws {SetupError} if the start would fail. */
-  beforeStart?(config: Config & ValuesOf<Own>): Promise<void>;
   /** Takes part in a process that serves. It is called in the order of the list; undefined if the settings do not ask for it. */
   open?(
     config: Config & ValuesOf<Own>,

@@ -6,8 +6,7 @@
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
-import { OperationFailed } from '../schema/endings.ts';
-import type { LiveReads } from '../schema/liveReads.ts';
+import { type LiveReads, OperationFailed } from '../schema/liveReads.ts';
 import type { RequestContext } from './context.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';

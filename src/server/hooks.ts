@@ -71,40 +71,15 @@ export interface JoinedHooks
   readonly plugins?: readonly Plugin[];
 }
 
-/** Joins hooks. Each moment calls those that have something to do at it, in their order. */
+/** Joins hooks. Most moments have one extension at most that does something there, of those that go together. */
 export function joinHooks(all: readonly Hooks[]) {
-  // One extension alone can do what is not joined below.
   const single: Hooks = Object.assign({}, ...all);
   return {
     ...single,
     persisted: single.persisted ?? { generation: 0, operations: new Map<string, string>() },
-    endpoints: all.flatMap(({ endpoints = [] }) => endpoints),
-    missingPages: Object.assign({}, ...all.map(({ missingPages }) => missingPages)),
+    endpoints: single.endpoints ?? [],
     lines: all.flatMap(({ lines = [] }) => lines),
-    connections: all.reduce((sum, { connections = 0 }) => sum + connections, 0),
-    longest: Math.max(0, ...all.map(({ longest = 0 }) => longest)),
-    readyLines: () => all.flatMap((hooks) => hooks.readyLine?.() ?? []),
     beforeRead: joinWaits(all),
-    async afterWrite(...given) {
-      for (const hooks of all) await hooks.afterWrite?.(...given);
-    },
-    changed: joined(all.map(({ changed }) => changed)),
-    serving: joined(all.map(({ serving }) => serving)),
-    began: joined(all.map(({ began }) => began)),
-    ended: joined(all.map(({ ended }) => ended)),
-  } satisfies { readonly [Name in keyof Hooks]: Hooks[Name] | undefined } & {
-    readyLines(): readonly string[];
-  };
-}
-
-/** Calls those that take part, in their order. Undefined where nobody does, so that the moment costs nothing. */
-function joined<Given extends readonly unknown[]>(
-  all: readonly (((...given: Given) => void) | undefined)[],
-): ((...given: Given) => void) | undefined {
-  const parts = all.filter((part) => part !== undefined);
-  if (parts.length === 0) return undefined;
-  return (...given) => {
-    for (const part of parts) part(...given);
   };
 }
 

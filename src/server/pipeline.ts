@@ -5,12 +5,12 @@
 
 import { allows, type Scope } from '../auth/scopes.ts';
 import { lockViewer } from '../auth/tokens.ts';
-import { unauthorized } from '../auth/unauthorized.ts';
 import {
   createViewers,
   hasExpired,
   type Presented,
   type Recheck,
+  unauthorized,
   type Viewer,
   type Viewers,
   wellFormedTokenIn,
@@ -172,7 +172,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
       handleRest &&
       (async (exchange: Exchange, viewer: Viewer) => {
         const response = await handleRest(exchange, viewer, handlers.recheck);
-        if (!isRead(exchange)) await hooks.afterWrite(exchange, response);
+        if (!isRead(exchange)) await hooks.afterWrite?.(exchange, response);
         // It may be the response to another request, for which this one has waited.
         else if (!(await handlers.recheck(exchange, viewer))) return unauthorized(exchange);
         return response;
@@ -300,7 +300,7 @@ export function createTaskRunner(
       else responseCache.noteRead(viewer.id);
     });
     const response = await running;
-    if (work.mayHaveWritten) await hooks.afterWrite(exchange, response);
+    if (work.mayHaveWritten) await hooks.afterWrite?.(exchange, response);
     return response;
   }
 

@@ -4,7 +4,7 @@
  */
 
 import { OperationTypeNode } from 'graphql';
-import { unauthorized } from '../../auth/unauthorized.ts';
+import { unauthorized } from '../../auth/viewer.ts';
 import type { Config } from '../../config/config.ts';
 import type { BatchParts, Hooks } from '../../extensionPoints.ts';
 import { hasTooManyValues, tooManyValues } from '../../graphql/limits.ts';

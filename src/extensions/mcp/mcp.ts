@@ -13,8 +13,7 @@ import {
   ResourceNotFoundError,
   Server,
 } from '@modelcontextprotocol/server';
-import { unauthorized } from '../../auth/unauthorized.ts';
-import type { Viewer } from '../../auth/viewer.ts';
+import { unauthorized, type Viewer } from '../../auth/viewer.ts';
 import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
 import type { PipelineParts } from '../../extensionPoints.ts';

@@ -3,7 +3,7 @@
 import cluster from 'node:cluster';
 import { integer, setting } from '../../config/setting.ts';
 import type { Extension } from '../../extensionPoints.ts';
-import { checkPort, describePort } from '../../http/port.ts';
+import { describePort } from '../../http/port.ts';
 
 const settings = {
   METRICS_PORT: setting(
@@ -21,10 +21,6 @@ export const metrics: Extension<typeof settings> = {
 
   checks: ({ HOST, METRICS_PORT: port }) =>
     port === undefined ? [] : [['metrics port', () => describePort(HOST, 'METRICS_PORT', port)]],
-
-  async beforeStart({ HOST, METRICS_PORT: port }) {
-    if (port) await checkPort(HOST, 'METRICS_PORT', port);
-  },
 
   async open(config, { database, ...parts }) {
     if (config.METRICS_PORT === undefined) return undefined;
