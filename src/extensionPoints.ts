@@ -55,8 +55,6 @@ export interface Extension<Own extends Settings = Settings> extends SettingsGrou
   readonly starter?: Starter;
   /** Checks for operators. */
   checks?(config: Config & ValuesOf<Own>): readonly Check[];
-  /** Called before a start opens anything. @throws {SetupError} if the start would fail. */
-  beforeStart?(config: Config & ValuesOf<Own>): Promise<void>;
   /** Takes part in a process that serves. It is called in the order of the list; undefined if the settings do not ask for it. */
   open?(
     config: Config & ValuesOf<Own>,

@@ -5,7 +5,10 @@ import { LRUCache } from 'lru-cache';
 import { type ChangeFeed, concernsTokens } from '../database/feed/changeFeed.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { createSharedRuns } from '../database/waiting.ts';
-import type { TokenProblem } from '../errors.ts';
+import { challengeFor, messages, type TokenProblem, unauthorizedMessage } from '../errors.ts';
+import { errorResponse } from '../http/errorResponse.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { HttpResponse } from '../http/response.ts';
 import { localScope, remoteScope, type Scope } from './scopes.ts';
 import { digestOf, type FoundToken, findTokens, isToken } from './tokens.ts';
 
@@ -243,6 +246,13 @@ export function problemOf(header: string | undefined, hasExpired: boolean): Toke
   if (hasExpired) return 'expired';
   if (header === undefined) return 'missing';
   return tokenIn(header) === undefined ? 'malformed' : 'invalid';
+}
+
+/** The response to a request without a valid token. All but the REST API have a message that says what is wrong with it. */
+export function unauthorized({ endpoint, request, hasExpiredToken }: Exchange): HttpResponse {
+  const problem = problemOf(request.headers.authorization, hasExpiredToken);
+  const message = endpoint === 'rest' ? messages.unauthorized : unauthorizedMessage(problem);
+  return errorResponse(endpoint, { code: 'UNAUTHENTICATED', message }, challengeFor(problem));
 }
 
 /** The token of a header, if it has the form of ours. Any other is invalid without a query. */

@@ -5,14 +5,7 @@ import { isIPv6 } from 'node:net';
 import pg from 'pg';
 import { hasCutPassword, withPlainSslMode } from '../config/databaseUrl.ts';
 import { errorText, SetupError, UnusableDatabase, withoutPassword } from '../errors.ts';
-import {
-  checkPooler,
-  createSession,
-  isPooled,
-  isUnresponsive,
-  NoConnection,
-  unresponsive,
-} from './session.ts';
+import { checkPooler, createSession, isPooled, isUnresponsive, unresponsive } from './session.ts';
 
 /** The settings that name a server. */
 export type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
@@ -141,13 +134,12 @@ const networkCalls: readonly unknown[] = ['connect', 'getaddrinfo', 'read', 'wri
 
 /** Whether an error means that the database is away, rather than that a statement is wrong. */
 export function isAway(error: unknown): boolean {
-  if (error instanceof NoConnection) return true;
   if (error instanceof AggregateError) return error.errors.some(isAway);
   // A fatal error ends the session. A pooler that cannot connect passes on the server's, with any code.
   if (error instanceof pg.DatabaseError && (error.severity === 'FATAL' || away.test(error.code ?? '')))
     return true;
   if (error instanceof Error && 'syscall' in error) return networkCalls.includes(error.syscall);
-  return /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting|\bQuery read timeout\b|before secure TLS|ended by the other party/.test(
+  return /^Connection terminated|timeout exceeded when trying to connect|not queryable|not currently accepting|\bQuery read timeout\b|before secure TLS|\bcertificate\b|\bSSL connections?\b|ended by the other party/.test(
     errorText(error),
   );
 }

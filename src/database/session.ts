@@ -7,7 +7,7 @@
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { errorText, UnusableDatabase } from '../errors.ts';
+import { UnusableDatabase } from '../errors.ts';
 
 /** How long, in milliseconds, to wait for a connection. */
 export const longestConnecting = 5_000;
@@ -18,12 +18,7 @@ const startStatementTimeout = 15_000;
 /** How long, in milliseconds, a server may take to end a connection. */
 const longestEnding = 1_000;
 
-/** The error of a pool that can make no connection: an outage, whatever the server's reason. Its cause is the server's error. */
-export class NoConnection extends Error {
-  override name = 'NoConnection';
-}
-
-/** A pool whose errors of connecting are told from those of statements. All its queries connect by this method. */
+/** A pool whose connections may break without ending the process. */
 export class Pool extends pg.Pool {
   constructor(config: pg.PoolConfig) {
     super(config);
@@ -34,26 +29,7 @@ export class Pool extends pg.Pool {
     // runs. Without a listener the error would end the process.
     this.on('connect', (client) => client.on('error', () => {}));
   }
-
-  override connect(): Promise<pg.PoolClient>;
-  override connect(callback: Connected): void;
-  override connect(callback?: Connected): Promise<pg.PoolClient> | undefined {
-    if (!callback)
-      return super.connect().catch((error: unknown) => {
-        throw unconnected(error);
-      });
-    super.connect((error, ...opened) => callback(error && unconnected(error), ...opened));
-    return undefined;
-  }
 }
-
-type Connected = (
-  error: Error | undefined,
-  client: pg.PoolClient | undefined,
-  done: (release?: unknown) => void,
-) => void;
-
-const unconnected = (error: unknown) => new NoConnection(errorText(error), { cause: error });
 
 export type Session = ReturnType<typeof createSession>;
 

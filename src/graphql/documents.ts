@@ -1,6 +1,6 @@
 /**
  * The documents of clients. Each is parsed, checked against the limits and validated once, as long as it is cached; so are its
- * operations prepared (`schema/operation.ts`).
+ * operations prepared (`schema/operation.ts`). Those of a user are read one after the other.
  */
 
 import {
@@ -17,8 +17,12 @@ import {
   validate,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
+import type { Recheck, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { isRecord } from '../http/json.ts';
+import { createUserQueue } from '../http/keyedQueue.ts';
 import {
   countVariants,
   maxErrors,
@@ -27,9 +31,9 @@ import {
   prepare,
 } from '../schema/operation.ts';
 import { schema as ownSchema } from '../schema/schema.ts';
-import { countSelectedFields } from './complexity.ts';
-import { overLimits } from './limits.ts';
+import { countSelectedFields, overLimits } from './limits.ts';
 import { badRequest, requestError } from './overHttp.ts';
+import type { PersistedOperations } from './persisted.ts';
 
 export type Documents = ReturnType<typeof createDocuments>;
 
@@ -101,6 +105,37 @@ export function createDocuments(config: Config, schema: GraphQLSchema = ownSchem
         ? undefined
         : check(schema, text, document, { config, mayCompile, hideSuggestions: true });
     },
+  };
+}
+
+/** What a request of a viewer sends or names: a document, or the error of one that names it wrongly; undefined if it does neither. */
+export type Named = string | GraphQLError | undefined;
+
+/**
+ * Makes turns for reading documents: to parse and validate one takes tens of milliseconds at worst, in which nothing else runs. The
+ * documents of a user are read one after the other, each followed by a rest as long, so they delay no other user for long.
+ */
+export function createReadInTurn(
+  documents: Documents,
+  persisted: Pick<PersistedOperations, 'find'>,
+  recheck: Recheck,
+) {
+  const inTurn = createUserQueue();
+  /**
+   * Does work that begins by reading the document of a request: at once if the document is cached, or else when it is the user's turn.
+   * The viewer is null for an anonymous client, or if the token has ended meanwhile.
+   */
+  return <Result>(
+    params: unknown,
+    { exchange, viewer }: { readonly exchange: Exchange; readonly viewer: Viewer | null },
+    work: (viewer: Viewer | null, named: Named) => Result,
+  ): Result | Promise<Result> => {
+    const named = viewer && isRecord(params) ? persisted.find(params, viewer) : undefined;
+    if (!viewer || typeof named !== 'string' || documents.has(named)) return work(viewer, named);
+    // For a client that has left, nothing is read.
+    return inTurn(viewer.id, async () =>
+      work(exchange.isOver ? null : await recheck(exchange, viewer), named),
+    );
   };
 }
 

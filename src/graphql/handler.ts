@@ -9,22 +9,21 @@ import { setImmediate } from 'node:timers/promises';
 import { type ExecutionResult, GraphQLError, type GraphQLSchema, OperationTypeNode } from 'graphql';
 import { type GraphQLParams, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
-import { unauthorized } from '../auth/unauthorized.ts';
-import type { Recheck, Viewer } from '../auth/viewer.ts';
+import { type Recheck, unauthorized, type Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { isRecord, parseJson, readJson } from '../http/json.ts';
+import { exactText, isRecord, parseJson, readJson } from '../http/json.ts';
 import { createKeyedQueue } from '../http/keyedQueue.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
 import type { Batch, BatchedOperation, OtherWork, Task, Work } from '../http/task.ts';
-import { createExplorer } from '../pages/explorer.ts';
+import { createExplorer } from '../pages/apps.ts';
 import type { TokenFor } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
 import type { LiveReads } from '../schema/liveReads.ts';
 import type { CheckedOperation, RequestContext } from './context.ts';
-import { createDocuments } from './documents.ts';
+import { createDocuments, createReadInTurn, type Named } from './documents.ts';
 import { received as receivedFrom, requestFor } from './fetch.ts';
 import {
   type Accepted,
@@ -39,10 +38,7 @@ import {
   vary,
 } from './overHttp.ts';
 import { createPersistedOperations, type NamedOperations } from './persisted.ts';
-import { measure } from './plugins/complexity.ts';
-import { noteErrors } from './plugins/errors.ts';
-import { createReadInTurn, type Named } from './readingTurns.ts';
-import { exactText } from './values.ts';
+import { measure, noteErrors } from './plugins/operation.ts';
 import { startYoga, type Yoga } from './yoga.ts';
 
 /**

@@ -6,18 +6,19 @@
 import { createYoga, type Plugin } from 'graphql-yoga';
 import type { Config } from '../config/config.ts';
 import { clientErrorOf } from '../errors.ts';
-import { OperationFailed } from '../schema/endings.ts';
-import type { LiveReads } from '../schema/liveReads.ts';
+import { type LiveReads, OperationFailed } from '../schema/liveReads.ts';
 import type { RequestContext } from './context.ts';
 import type { Documents } from './documents.ts';
 import type { PersistedOperations } from './persisted.ts';
-import { useComplexity } from './plugins/complexity.ts';
-import { useDocuments } from './plugins/documents.ts';
-import { useErrorLog } from './plugins/errors.ts';
-import { usePreparedExecution } from './plugins/execution.ts';
 import { useLiveQueries } from './plugins/liveQueries.ts';
+import {
+  useComplexity,
+  useDocuments,
+  useErrorLog,
+  usePreparedExecution,
+  useScopes,
+} from './plugins/operation.ts';
 import { usePersistedOperations } from './plugins/persistedOperations.ts';
-import { useScopes } from './plugins/scopes.ts';
 import { useStreams } from './plugins/streams.ts';
 
 interface YogaOptions {

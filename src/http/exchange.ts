@@ -81,7 +81,7 @@ export interface Outcome {
 export interface ExchangeListener {
   /** The endpoints of extensions, by their paths. */
   readonly endpoints?: ReadonlyMap<string, OwnEndpoint>;
-  began(exchange: Exchange): void;
+  readonly began?: ((exchange: Exchange) => void) | undefined;
   /** Called with an error that the client does not get to see. */
   failed(exchange: Exchange, error: unknown): void;
   /** Called when the exchange is over, however it ended. */
@@ -160,7 +160,7 @@ export function createExchange(
     const status = response.headersSent ? response.statusCode : undefined;
     listener.ended({ exchange, status, duration: performance.now() - began });
   });
-  listener.began(exchange);
+  listener.began?.(exchange);
   return exchange;
 }
 

@@ -1,4 +1,4 @@
-/** Reads JSON from outside the gateway. */
+/** Reads JSON from outside the gateway, and writes it again. */
 
 import { errorText } from '../errors.ts';
 
@@ -27,4 +27,22 @@ export function parseJson(text: string): unknown {
 /** Whether a value is an object, and neither null nor a list. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The JSON text of a value that was read from JSON; no other value has the same text. Undefined for a value that is too deep to be
+ * written, or has a number such as 1e999, which is read as `Infinity` and written as null.
+ */
+export function exactText(value: unknown): string | undefined {
+  let isExact = true;
+  try {
+    const text = JSON.stringify(value, (_name, each) => {
+      if (each === Number.POSITIVE_INFINITY || each === Number.NEGATIVE_INFINITY) isExact = false;
+      return each;
+    });
+    return isExact ? text : undefined;
+  } catch {
+    // The writer calls itself for each level, and runs out of stack.
+    return undefined;
+  }
 }

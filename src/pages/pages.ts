@@ -16,6 +16,7 @@ import { type HttpResponse, textResponse } from '../http/response.ts';
 import { root } from '../root.ts';
 import { printedSchema } from '../schema/schema.ts';
 import type { AccountsElsewhere, Starter } from './accounts.ts';
+import { createConsole } from './apps.ts';
 import { homePage } from './home.ts';
 import { headerFor, homeFrom, linkItems, linksFor, type PageSettings, pages } from './links.ts';
 import {
@@ -37,8 +38,8 @@ interface PagesOptions {
   readonly accounts?: AccountsElsewhere | undefined;
   /** How a database without accounts gets one. */
   readonly starters?: readonly Starter[];
-  /** Lines of `/readyz` besides its own. */
-  readonly readyLines?: () => readonly string[];
+  /** A line of `/readyz` besides its own. */
+  readonly readyLine?: (() => string) | undefined;
   /** Aborted when the gateway is about to close. */
   readonly stopping?: AbortSignal;
   /** Hints for paths that have no page, by path. */
@@ -73,7 +74,7 @@ export function createPages(options: PagesOptions, tokenFor: TokenFor, watch: Ru
     onDemand(async () => createGuides(config)),
   );
   if (hasConsole(config)) {
-    const console = onDemand(async () => (await import('./console.ts')).createConsole(tokenFor, config));
+    const console = onDemand(() => createConsole(tokenFor, config));
     pages.set('/console', console);
   }
   const explorer = onDemand(async () => bundledFiles('explorer', '/graphiql', graphql));
@@ -162,7 +163,7 @@ const probeTimeout = 2_000;
 
 /** The page at `/readyz`. Extensions report their state there. A gateway is ready whatever they say. */
 function createReadiness(
-  { database: { pool }, feed, readyLines, stopping }: PagesOptions,
+  { database: { pool }, feed, readyLine, stopping }: PagesOptions,
   watch: RunInTurn,
 ): PageHandler {
   const asking = createSharedRuns(() =>
@@ -177,7 +178,7 @@ function createReadiness(
     const isReady = (await (asking.current ?? asking.begin())) !== undefined;
     const lines = [isReady ? 'ready' : 'the database cannot be reached'];
     if (!feed.listening) lines.push('change feed down; caching off');
-    lines.push(...(readyLines?.() ?? []));
+    if (readyLine) lines.push(readyLine());
     return textResponse(isReady ? 200 : 503, lines.join('\n'));
   };
 }

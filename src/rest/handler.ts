@@ -9,8 +9,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { allows } from '../auth/scopes.ts';
-import { unauthorized } from '../auth/unauthorized.ts';
-import type { Recheck, Viewer } from '../auth/viewer.ts';
+import { type Recheck, unauthorized, type Viewer } from '../auth/viewer.ts';
 import { largestId } from '../database/ids.ts';
 import { challengeFor, codeOf, forbiddenUser, messages, scopeNeeded, statusOf } from '../errors.ts';
 import { failureResponse, restErrorResponse } from '../http/errorResponse.ts';
@@ -85,9 +84,10 @@ interface Call {
 
 function taskOf(call: Call): HttpResponse | Task {
   const { options, exchange, route, viewer } = call;
-  if (!allows(viewer.scope, route.scope))
-    return restErrorResponse(statusOf.FORBIDDEN, scopeNeeded(route.scope));
+  // Every token may read.
   if (route.isMutation) {
+    if (!allows(viewer.scope, route.scope))
+      return restErrorResponse(statusOf.FORBIDDEN, scopeNeeded(route.scope));
     const run = () => respondToBody(call);
     return { cacheKey: undefined, prepare: () => ({ kind: 'other', run, mayHaveWritten: true }) };
   }

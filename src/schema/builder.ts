@@ -12,7 +12,7 @@ import type { Context } from './context.ts';
 import { writeGlobalId } from './globalId.ts';
 import { isoInstant, isoTime } from './isoInstant.ts';
 import { pageSize } from './loading/pagination.ts';
-import { readsProperty } from './requirements.ts';
+import { readsProperty } from './loading/rows.ts';
 
 export interface BuilderTypes {
   PrismaTypes: PrismaTypes;

@@ -7,7 +7,7 @@ import { type GraphQLField, type GraphQLObjectType, type GraphQLSchema, isObject
 import type { ModelName } from '../database/models.ts';
 import { checkSelection } from '../database/scope/scope.ts';
 import type { Context } from './context.ts';
-import { needsIn } from './requirements.ts';
+import { needsIn } from './loading/rows.ts';
 
 /** Completes a schema that Pothos has built. @throws for a field that reads what the client cannot restrict. */
 export function withConventionalFields(schema: GraphQLSchema): GraphQLSchema {

@@ -15,8 +15,7 @@ import {
   orderKey,
   type PageArguments,
 } from './loading/pagination.ts';
-import type { ListFilter } from './loading/rows.ts';
-import { type FilterTarget, needsIn } from './requirements.ts';
+import { type FilterTarget, type ListFilter, needsIn } from './loading/rows.ts';
 
 /** A field by which a list can be filtered. */
 interface FilterField {

@@ -3,9 +3,11 @@
  * routes of REST. Equal reads of a viewer share each response in the response cache, as equal requests do.
  */
 
+import type { GraphQLFormattedError } from 'graphql';
 import type { Viewer } from '../auth/viewer.ts';
 import type { WatchViewer } from '../auth/watchViewer.ts';
 import type { Config } from '../config/config.ts';
+import { type ErrorCode, messages, unauthorizedMessage } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createUserQueue } from '../http/keyedQueue.ts';
 import type { HttpResponse } from '../http/response.ts';
@@ -13,7 +15,6 @@ import type { ResponseCache } from '../http/responseCache.ts';
 import type { Computed } from '../http/task.ts';
 import { createUserQuota } from '../http/userQuota.ts';
 import type { Context } from './context.ts';
-import { type Ending, errorsOf, OperationFailed } from './endings.ts';
 
 interface LiveReadsOptions {
   readonly watchViewer: WatchViewer;
@@ -176,4 +177,31 @@ function createRepetitionCheck(seen: string | undefined) {
     last = body;
     return isRepeated;
   };
+}
+
+/** Why results end although the client wants more. */
+export type Ending = keyof typeof endings;
+
+const endings = {
+  revoked: { message: unauthorizedMessage('invalid'), code: 'UNAUTHENTICATED' },
+  expired: { message: unauthorizedMessage('expired'), code: 'UNAUTHENTICATED' },
+  failed: { message: messages.internal, code: 'INTERNAL_SERVER_ERROR' },
+  closing: { message: messages.closing, code: 'SERVICE_UNAVAILABLE' },
+} satisfies Record<string, { message: string; code: ErrorCode }>;
+
+/** The errors that end the results, though nothing is wrong with the operation. */
+export function errorsOf(ending: Ending): readonly GraphQLFormattedError[] {
+  const { message, code } = endings[ending];
+  return [{ message, extensions: { code } }];
+}
+
+/** The error of an operation whose client gets these errors instead of a result. Yoga hands on an error of this name as it is. */
+export class OperationFailed extends Error {
+  override name = 'AbortError';
+  readonly errors: readonly GraphQLFormattedError[];
+
+  constructor(errors: readonly GraphQLFormattedError[]) {
+    super(errors[0]?.message);
+    this.errors = errors;
+  }
 }

@@ -31,8 +31,8 @@ import {
 import { highestOf, type Scope } from '../auth/scopes.ts';
 import { operationSpans } from '../channels.ts';
 import type { CompiledOperation, Context } from './context.ts';
+import { writeGlobalId } from './globalId.ts';
 import { schema as ownSchema } from './schema.ts';
-import { namesToken, readsTokens } from './types/apiToken.ts';
 
 export interface PreparedOperation {
   readonly node: OperationDefinitionNode;
@@ -170,6 +170,37 @@ function scopeOf(schema: GraphQLSchema, document: DocumentNode): Scope {
     },
   });
   return highestOf(found) ?? 'read';
+}
+
+/** The fields that lead to tokens. */
+const tokenFields = ['apiTokens', 'currentToken', 'createApiToken', 'revokeApiToken'];
+
+/** What the global ids of tokens begin with, and no others: base64 maps groups of three bytes to groups of four characters. */
+const beginningOfIds = writeGlobalId('ApiToken', '');
+
+/** Whether the variables of an operation may have the global id of a token. No input type has an id deeper than within a list of objects. */
+export function namesToken(value: unknown, depth = 4): boolean {
+  if (typeof value === 'string') return value.startsWith(beginningOfIds);
+  return (
+    depth > 0 && value instanceof Object && Object.values(value).some((each) => namesToken(each, depth - 1))
+  );
+}
+
+/** Whether a document may read or change tokens, unless its variables name one. It may not if it has none of the names. */
+export function readsTokens(document: DocumentNode): boolean {
+  let isFound = false;
+  visit(document, {
+    Field({ name }) {
+      isFound ||= tokenFields.includes(name.value);
+    },
+    NamedType({ name }) {
+      isFound ||= name.value === 'ApiToken';
+    },
+    StringValue({ value }) {
+      isFound ||= value.startsWith(beginningOfIds);
+    },
+  });
+  return isFound;
 }
 
 /** How many variants of an operation of a valid document may be compiled. */

@@ -14,8 +14,7 @@ import { builder } from './builder.ts';
 import { type Context, placeOf } from './context.ts';
 import { lowerFirst, nullOnlyWithError, toOne } from './fields.ts';
 import { type FilterInput, filterRef, readFilter } from './filter.ts';
-import { selectFor } from './loading/rows.ts';
-import { showing } from './requirements.ts';
+import { selectFor, showing } from './loading/rows.ts';
 
 /** The limit of groups. The default suffices for a year by day. */
 export const groupLimit = { default: 366, highest: 1_000 } as const;

@@ -11,7 +11,6 @@ import { openDatabase, retryWhileInUse } from '../database/database.ts';
 import type { FeedReport } from '../database/feed/changeFeed.ts';
 import type { MigrationListener } from '../database/migrate.ts';
 import { createTurns } from '../database/turns.ts';
-import { createViewerVersions } from '../database/viewerVersions.ts';
 import { SetupError } from '../errors.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
@@ -80,7 +79,7 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
   const feed = add(
     await database.openChangeFeed({ ...feedOptions(config, logger), report: reportFeed(logger) }),
   );
-  const responseCache = createResponseCache(createViewerVersions(feed), {
+  const responseCache = createResponseCache(feed, {
     maxBytes: config.RESPONSE_CACHE_MB * 1024 * 1024,
     maxAge: cacheMaxAge,
   });
@@ -90,7 +89,7 @@ async function openParts(config: Config, logger: Logger, add: Add, stopping: Abo
   const closing = new AbortController();
   const server = createGatewayServer({ ...serving, config, hooks, stopping, closing: closing.signal });
   const url = await listen(server, config, 'PORT', config.PORT);
-  hooks.serving(url);
+  hooks.serving?.(url);
   add({ close: () => closeServer(server, closing) });
   add(logUnhandledRejections(logger));
   logger.info({ url, release, database: embedded ? 'embedded' : 'server' }, 'serving');

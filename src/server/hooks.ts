@@ -71,43 +71,33 @@ export interface JoinedHooks
   readonly plugins?: readonly Plugin[];
 }
 
-/** Joins hooks. Each moment calls those that have something to do at it, in their order. */
+/**
+ * Joins hooks. Most moments have one extension at most that does something there, of those that go together.
+ * @throws {Error} if there is a second one, which would take the place of the first.
+ */
 export function joinHooks(all: readonly Hooks[]) {
-  // One extension alone can do what is not joined below.
   const single: Hooks = Object.assign({}, ...all);
+  const shared: readonly string[] = ['lines', 'beforeRead', 'metrics', 'close'] satisfies (keyof Hooks)[];
+  const names = all.flatMap((hooks) => Object.keys(hooks)).filter((name) => !shared.includes(name));
+  const twice = names.find((name, index) => names.indexOf(name) < index);
+  if (twice !== undefined) throw new Error(`Two extensions take part at ${twice}, where one can`);
   return {
     ...single,
     persisted: single.persisted ?? { generation: 0, operations: new Map<string, string>() },
-    endpoints: all.flatMap(({ endpoints = [] }) => endpoints),
-    missingPages: Object.assign({}, ...all.map(({ missingPages }) => missingPages)),
+    endpoints: single.endpoints ?? [],
     lines: all.flatMap(({ lines = [] }) => lines),
-    connections: all.reduce((sum, { connections = 0 }) => sum + connections, 0),
-    longest: Math.max(0, ...all.map(({ longest = 0 }) => longest)),
-    readyLines: () => all.flatMap((hooks) => hooks.readyLine?.() ?? []),
-    beforeRead(...given) {
-      let waiting: Promise<HttpResponse | undefined> | undefined;
-      for (const hooks of all) {
-        const wait = () => hooks.beforeRead?.(...given);
-        waiting = waiting ? waiting.then((early) => early ?? wait()) : wait();
-      }
-      return waiting;
-    },
-    async afterWrite(...given) {
-      for (const hooks of all) await hooks.afterWrite?.(...given);
-    },
-    changed(...given) {
-      for (const hooks of all) hooks.changed?.(...given);
-    },
-    serving(url) {
-      for (const hooks of all) hooks.serving?.(url);
-    },
-    began(exchange) {
-      for (const hooks of all) hooks.began?.(exchange);
-    },
-    ended(outcome) {
-      for (const hooks of all) hooks.ended?.(outcome);
-    },
-  } satisfies { readonly [Name in keyof Hooks]: Hooks[Name] | undefined } & {
-    readyLines(): readonly string[];
+    beforeRead: joinWaits(all),
+  };
+}
+
+/** Waits for one after the other, until one has a response. */
+function joinWaits(all: readonly Hooks[]): Hooks['beforeRead'] {
+  const waits = all.flatMap(({ beforeRead = [] }) => beforeRead);
+  if (waits.length === 0) return undefined;
+  return (...given) => {
+    let waiting: Promise<HttpResponse | undefined> | undefined;
+    for (const wait of waits)
+      waiting = waiting ? waiting.then((early) => early ?? wait(...given)) : wait(...given);
+    return waiting;
   };
 }

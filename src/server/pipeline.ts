@@ -5,12 +5,12 @@
 
 import { allows, type Scope } from '../auth/scopes.ts';
 import { lockViewer } from '../auth/tokens.ts';
-import { unauthorized } from '../auth/unauthorized.ts';
 import {
   createViewers,
   hasExpired,
   type Presented,
   type Recheck,
+  unauthorized,
   type Viewer,
   type Viewers,
   wellFormedTokenIn,
@@ -92,7 +92,7 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   if (isResponse(access)) return access;
   let { viewer } = access;
 
-  const waiting = viewer ? steps.waitUntilCurrent(exchange, viewer) : undefined;
+  const waiting = viewer && steps.waitUntilCurrent?.(exchange, viewer);
   const outdated = waiting && (await waiting);
   if (outdated) return outdated;
   if (waiting && viewer) viewer = await steps.recheck(exchange, viewer);
@@ -111,8 +111,13 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
 }
 
 /** The response to a preflight, or to a page that may not use the endpoint; undefined for every other request. */
-function checkOrigin({ hasGraphiql, cors }: Steps, exchange: Exchange): HttpResponse | undefined {
-  const { endpoint } = exchange;
+function checkOrigin(
+  { hasGraphiql, namesOrigins, cors }: Steps,
+  exchange: Exchange,
+): HttpResponse | undefined {
+  const { endpoint, request } = exchange;
+  // It does not come from a page of another origin.
+  if (request.headers.origin === undefined && !namesOrigins) return undefined;
   // No other page may read GraphiQL: it may contain a token that pages show.
   const isGraphiql = endpoint === 'graphql' && hasGraphiql && asksForPage(exchange);
   const preflight = isGraphiql ? undefined : cors.respond(exchange);
@@ -123,11 +128,11 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
   const { config, database, feed, responseCache, hooks, logger } = options;
   const { handleRest } = hooks;
   const sql = withRunner(database.sql, outages.watch);
-  const viewers = createViewers(sql, feed, cacheMaxAge, (viewerId) => hooks.changed(viewerId, false));
+  const viewers = createViewers(sql, feed, cacheMaxAge, (viewerId) => hooks.changed?.(viewerId, false));
   const access = createAccess(options, viewers, deadlines);
   function onChanged(viewerId: number): void {
     responseCache.invalidate(viewerId);
-    hooks.changed(viewerId, false);
+    hooks.changed?.(viewerId, false);
   }
   const runTask = createTaskRunner({ responseCache, hooks }, access.shed, onChanged);
   const handlers = createHandlers(options, viewers, outages);
@@ -156,6 +161,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
       });
     },
     hasGraphiql: config.GRAPHIQL === 'on',
+    namesOrigins: config.CORS_ORIGINS !== undefined,
     cors: createCors(config, (message) => logger.warn(message), handleRest ? forwardedMethods : usualMethods),
     /** The handlers of the endpoints of extensions. */
     ownHandlers: new Map<Endpoint, ReturnType<EndpointHook['createHandler']>>(
@@ -166,7 +172,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
       handleRest &&
       (async (exchange: Exchange, viewer: Viewer) => {
         const response = await handleRest(exchange, viewer, handlers.recheck);
-        if (!isRead(exchange)) await hooks.afterWrite(exchange, response);
+        if (!isRead(exchange)) await hooks.afterWrite?.(exchange, response);
         // It may be the response to another request, for which this one has waited.
         else if (!(await handlers.recheck(exchange, viewer))) return unauthorized(exchange);
         return response;
@@ -294,7 +300,7 @@ export function createTaskRunner(
       else responseCache.noteRead(viewer.id);
     });
     const response = await running;
-    if (work.mayHaveWritten) await hooks.afterWrite(exchange, response);
+    if (work.mayHaveWritten) await hooks.afterWrite?.(exchange, response);
     return response;
   }
 
@@ -463,7 +469,8 @@ function createTokenChecks(viewers: Viewers, { tokens }: Pick<JoinedHooks, 'toke
   function guard(viewer: Viewer, needed: Scope): RunInTurn {
     function check(now: Presented | null): void {
       if (now === null || now === 'expired') throw unauthenticated(now ?? 'invalid');
-      if (!allows(now.scope, needed)) throw beyondScope(needed, false);
+      // Every token may read.
+      if (needed !== 'read' && !allows(now.scope, needed)) throw beyondScope(needed, false);
     }
     return (statement) => {
       if (viewer.ended?.aborted) throw unauthenticated('invalid');

@@ -97,11 +97,8 @@ interface Serving extends Omit<Banner, 'workers'> {
 /** @returns undefined if it was told to stop before all workers served, or if one ended before (it has logged why). */
 async function open(config: Config, stopping: AbortSignal): Promise<Serving | undefined> {
   const { HOST, PORT } = config;
-  if (!cluster.isWorker) {
-    // First of all, so that a second gateway that was started by mistake creates no database. 0 is any free port.
-    if (PORT) await checkPort(HOST, 'PORT', PORT);
-    for (const extension of extensions) await extension.beforeStart?.(config);
-  }
+  // First of all, so that a second gateway that was started by mistake creates no database. 0 is any free port.
+  if (!cluster.isWorker && PORT) await checkPort(HOST, 'PORT', PORT);
   if (!startsWorkers(config)) return openGateway(config);
   const logger = createLogger(config.LOG_LEVEL, await standardError());
   const workers = await startWorkers(workersOf(config), logger, stopping);

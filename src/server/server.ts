@@ -66,7 +66,7 @@ export function createGatewayServer(options: ServerOptions): Server {
     },
     handle,
   );
-  const own = config.DATABASE_CONNECTIONS + hooks.connections;
+  const own = config.DATABASE_CONNECTIONS + (hooks.connections ?? 0);
   server.maxConnections = options.maxConnections ?? mostConnections(own);
   const connections = watchConnections(server, timeouts, closing, config.TRUST_PROXY);
   // A server may ignore expectations other than `100-continue` (RFC 9110, section 10.1.1).
@@ -106,14 +106,14 @@ function createListener(
       deadlines.end(outcome.exchange);
       countOutcome(outcome);
       log(outcome);
-      hooks.ended(outcome);
+      hooks.ended?.(outcome);
     },
   };
 }
 
 /** Responds with an error to a request that exceeds its deadline. The time in which the client sends it does not count. */
 function createRequestDeadlines({ config, hooks }: ServerOptions): Deadlines {
-  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + hooks.longest;
+  const longest = config.STATEMENT_TIMEOUT * 1_000 + longestConnecting + (hooks.longest ?? 0);
   return createDeadlines(longest, (exchange) => {
     exchange.report(new Error(`there was no response after ${longest} ms`));
     const response = errorResponse(exchange.endpoint, httpErrors.internal);

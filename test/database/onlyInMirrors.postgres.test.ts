@@ -4,7 +4,7 @@ import { type GraphQLObjectType, isObjectType } from 'graphql';
 import { describe, expect, it } from 'vitest';
 import { isNullIfUnknown } from '../../reading/jsonSchema.ts';
 import { isRecordType } from '../../src/database/models.ts';
-import { needsOf } from '../../src/schema/requirements.ts';
+import { needsOf } from '../../src/schema/loading/rows.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { createAccount } from '../support/accounts.ts';
 import { databaseWith } from '../support/setUp.ts';

@@ -1,7 +1,6 @@
 /** The rules by which responses are cached, with a feed that does what the test says. */
 
 import { describe, expect, it } from 'vitest';
-import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { type HttpResponse, jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
 import type { Computed } from '../../src/http/task.ts';
@@ -18,7 +17,7 @@ function open(maxBytes = mebibyte, catchUp?: () => Promise<boolean>) {
   const fake = createFakeFeed(catchUp);
   return {
     ...fake,
-    responseCache: createResponseCache(createViewerVersions(fake.feed), { maxBytes, maxAge }),
+    responseCache: createResponseCache(fake.feed, { maxBytes, maxAge }),
   };
 }
 

@@ -8,8 +8,7 @@ import { judge } from '../../src/graphql/plugins/liveQueries.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { createKeyedQueue } from '../../src/http/keyedQueue.ts';
 import { type HttpResponse, jsonResponse, revalidated } from '../../src/http/response.ts';
-import type { OperationFailed } from '../../src/schema/endings.ts';
-import { followChanges } from '../../src/schema/liveReads.ts';
+import { followChanges, type OperationFailed } from '../../src/schema/liveReads.ts';
 import { createFakeFeed } from '../support/feed.ts';
 
 const alice = { id: 1, tokenId: 10, scope: 'activate' } as const;

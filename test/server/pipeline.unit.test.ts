@@ -6,7 +6,6 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { digestOf } from '../../src/auth/tokens.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createTurns } from '../../src/database/turns.ts';
-import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import { jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { joinHooks } from '../../src/server/hooks.ts';
@@ -48,7 +47,7 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
     /** How many tokens are still valid. */
     count: vi.fn(async () => 1),
   };
-  const responseCache = createResponseCache(createViewerVersions(fake.feed), {
+  const responseCache = createResponseCache(fake.feed, {
     maxBytes: 1_000_000,
     maxAge: 300,
   });

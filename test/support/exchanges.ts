@@ -6,7 +6,7 @@ import { createLogger, createRequestLog } from '../../src/telemetry/log.ts';
 import { listen, shut } from './listen.ts';
 
 /** A listener that does nothing. */
-export const nobodyListens: ExchangeListener = { began() {}, failed() {}, ended() {} };
+export const nobodyListens: ExchangeListener = { failed() {}, ended() {} };
 
 export interface Exchanges {
   readonly url: string;

@@ -3,7 +3,7 @@
 import { GraphQLError } from 'graphql';
 import { readConfig } from '../../src/config/config.ts';
 import { createDocuments, noOperation } from '../../src/graphql/documents.ts';
-import { measure, tooComplex } from '../../src/graphql/plugins/complexity.ts';
+import { measure, tooComplex } from '../../src/graphql/plugins/operation.ts';
 
 interface Asked {
   readonly operationName?: string;

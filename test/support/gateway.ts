@@ -13,7 +13,6 @@ import { type Database, openDatabase } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { createTurns } from '../../src/database/turns.ts';
-import { createViewerVersions } from '../../src/database/viewerVersions.ts';
 import type { Extension, Hooks } from '../../src/extensionPoints.ts';
 import { extensions as all } from '../../src/extensions/extensions.ts';
 import { createResponseCache, type ResponseCache } from '../../src/http/responseCache.ts';
@@ -124,7 +123,7 @@ export async function openTestGateway(
   const database = given ?? (await openTestDatabase());
   const log: string[] = [];
   const feed = await database.openChangeFeed({ readLog });
-  const responseCache = createResponseCache(createViewerVersions(feed), {
+  const responseCache = createResponseCache(feed, {
     maxBytes: options.cacheBytes ?? 16 * 1024 * 1024,
     maxAge: 300,
   });

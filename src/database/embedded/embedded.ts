@@ -60,12 +60,7 @@ export async function openEmbedded(dataDir: string, packed?: string) {
     (...notification) => {
       for (const listener of listeners) listener(...notification);
     },
-    () =>
-      lock.isHeld()
-        ? undefined
-        : new SetupError(
-            `DATA_DIR ${JSON.stringify(folder)} was removed or replaced while it was open. Nothing more is written to it.`,
-          ),
+    lock.findLoss,
   );
   const failure = once(server.failed, 'abort').then((): Error => server.failed.reason);
   const socket = join(folder, socketName);

@@ -70,6 +70,13 @@ export async function lockFolder(folder: string) {
     return {
       /** Whether this process still holds the lock: the folder may have been removed, and created again by another process. */
       isHeld,
+      /** The error of a folder that this process no longer holds. */
+      findLoss: () =>
+        isHeld()
+          ? undefined
+          : new SetupError(
+              `DATA_DIR ${JSON.stringify(folder)} was removed or replaced while it was open. Nothing more is written to it.`,
+            ),
       async release(): Promise<void> {
         // An empty file means the same as a socket that nobody listens on, and can be copied with the folder.
         if (isHeld())

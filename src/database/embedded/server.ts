@@ -13,7 +13,6 @@ import { createServer, type Socket } from 'node:net';
 import type { PGlite } from '@electric-sql/pglite';
 import type pg from 'pg';
 import { errorText } from '../../errors.ts';
-import { createSignal } from '../waiting.ts';
 
 /** The name by which the server knows the gateway's commands. It is no secret: it keeps out clients that cannot take turns. */
 export const commandName = 'dovetail';
@@ -39,12 +38,8 @@ export function serveEngine(
 
   /** Waits for the caller's turn, in the order of the calls, and returns the function that ends it. */
   function takeTurn(): Promise<() => void> {
-    const { promise, settle } = createSignal();
     return new Promise((begin) => {
-      void pglite.runExclusive(() => {
-        begin(settle);
-        return promise;
-      });
+      void pglite.runExclusive(() => new Promise<void>((end) => begin(end)));
     });
   }
 

@@ -4,12 +4,12 @@
  */
 
 import { OperationTypeNode } from 'graphql';
-import { unauthorized } from '../../auth/unauthorized.ts';
+import { unauthorized } from '../../auth/viewer.ts';
 import type { Config } from '../../config/config.ts';
 import type { BatchParts, Hooks } from '../../extensionPoints.ts';
+import { hasTooManyValues, tooManyValues } from '../../graphql/limits.ts';
 import { graphqlType, jsonType, notAcceptable, requestFailure, vary } from '../../graphql/overHttp.ts';
-import { tooComplex } from '../../graphql/plugins/complexity.ts';
-import { hasTooManyValues, tooManyValues } from '../../graphql/values.ts';
+import { tooComplex } from '../../graphql/plugins/operation.ts';
 import { failureResponse } from '../../http/errorResponse.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { isRecord } from '../../http/json.ts';

@@ -3,7 +3,7 @@
  * of the route, made again by `schema/liveReads.ts` after each change.
  */
 
-import { unauthorized } from '../../auth/unauthorized.ts';
+import { unauthorized } from '../../auth/viewer.ts';
 import { messages } from '../../errors.ts';
 import type { FollowParts } from '../../extensionPoints.ts';
 import { longestWait } from '../../http/connections.ts';
@@ -13,7 +13,7 @@ import { type HttpResponse, matches, type StreamedResponse } from '../../http/re
 import type { Task } from '../../http/task.ts';
 import { createTextStream } from '../../http/textStream.ts';
 import type { FollowedRead } from '../../rest/handler.ts';
-import { OperationFailed } from '../../schema/endings.ts';
+import { OperationFailed } from '../../schema/liveReads.ts';
 
 /** How to respond to a client that wants to follow the route; undefined for any other request. */
 export function followerOf(options: FollowParts, followed: FollowedRead): Task['follow'] {

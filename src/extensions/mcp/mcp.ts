@@ -13,12 +13,11 @@ import {
   ResourceNotFoundError,
   Server,
 } from '@modelcontextprotocol/server';
-import { unauthorized } from '../../auth/unauthorized.ts';
-import type { Viewer } from '../../auth/viewer.ts';
+import { unauthorized, type Viewer } from '../../auth/viewer.ts';
 import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
 import type { PipelineParts } from '../../extensionPoints.ts';
-import { hasTooManyValues, isRequestTooDeep } from '../../graphql/values.ts';
+import { hasTooManyValues, isRequestTooDeep } from '../../graphql/limits.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { isRecord, readJson } from '../../http/json.ts';
 import { readText } from '../../http/request.ts';

@@ -29,8 +29,8 @@ import type { HttpResponse } from '../../http/response.ts';
 import { type Route, routes } from '../../rest/routes.ts';
 import { limitSchema, offsetSchema, scalarSchemas } from '../../schema/jsonSchema.ts';
 import { pageErrors, pageSize } from '../../schema/loading/pagination.ts';
+import { namesToken, readsTokens } from '../../schema/operation.ts';
 import { schema } from '../../schema/schema.ts';
-import { namesToken, readsTokens } from '../../schema/types/apiToken.ts';
 import type { InnerRequest } from './innerExchange.ts';
 
 const noTokens = 'The tokens of the account are not available here';

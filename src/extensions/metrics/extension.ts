@@ -3,7 +3,6 @@
 import cluster from 'node:cluster';
 import { integer, setting } from '../../config/setting.ts';
 import type { Extension } from '../../extensionPoints.ts';
-import { checkPort } from '../../http/port.ts';
 
 const settings = {
   METRICS_PORT: setting(
@@ -18,10 +17,6 @@ export const metrics: Extension<typeof settings> = {
 
   complain: ({ METRICS_PORT: port, PORT }) =>
     port && port === PORT ? [`METRICS_PORT is ${port}, as PORT is, but takes a port of its own.`] : [],
-
-  async beforeStart({ HOST, METRICS_PORT: port }) {
-    if (port) await checkPort(HOST, 'METRICS_PORT', port);
-  },
 
   async open(config, { database, ...parts }) {
     if (config.METRICS_PORT === undefined) return undefined;

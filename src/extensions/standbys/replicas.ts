@@ -21,11 +21,11 @@ import { hostPortText, serverOf } from '../../database/connection.ts';
 import { connectTo, type PoolLimits, sessionSetUp } from '../../database/database.ts';
 import type { ChangeFeed } from '../../database/feed/changeFeed.ts';
 import { type ReadCheck, type Sql, statementName } from '../../database/reader/sql.ts';
-import { isPooled, NoConnection } from '../../database/session.ts';
-import { maxViewers } from '../../database/viewerVersions.ts';
+import { isPooled } from '../../database/session.ts';
 import { createSharedRuns, pause } from '../../database/waiting.ts';
 import { clientError, errorText, messages, SetupError } from '../../errors.ts';
 import type { Guard, Metric, OperationSql } from '../../extensionPoints.ts';
+import { maxViewers } from '../../http/responseCache.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from './logPosition.ts';
 
 export type Replicas = Awaited<ReturnType<typeof openReplicas>>;
@@ -428,8 +428,7 @@ function createHealth(primary: Primary) {
  * has no code. The watcher notices a server that does not respond at all. A server that holds a lock for long is not used: its
  * replay has paused within a transaction.
  */
-function isOfStatement(failure: unknown): boolean {
-  const error = failure instanceof NoConnection ? failure.cause : failure;
+function isOfStatement(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return !/^(57P0|08|55P03)/.test(error.code ?? '');
   return error instanceof Error && /timeout/i.test(error.message);
 }

@@ -5,13 +5,13 @@
 
 import { type ExecutionResult, type FormattedExecutionResult, GraphQLError } from 'graphql';
 import { mapAsyncIterator, type YogaServer } from 'graphql-yoga';
+import { exactText } from '../../http/json.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import type { Context } from '../../schema/context.ts';
 import type { LiveReads } from '../../schema/liveReads.ts';
 import type { GatewayContext, GatewayPlugin } from '../context.ts';
 import { jsonType, notAcceptable, responseOf, withText } from '../overHttp.ts';
-import { exactText } from '../values.ts';
-import { noteErrors } from './errors.ts';
+import { noteErrors } from './operation.ts';
 
 /** @param areResultsRead whether other plugins read the results, and not only their texts. */
 export function useLiveQueries(live: LiveReads, areResultsRead: boolean): GatewayPlugin {

@@ -7,10 +7,10 @@ import type { ExecutionResult } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator } from 'graphql-yoga';
 import { clientErrorOf } from '../../errors.ts';
 import { createTextStream } from '../../http/textStream.ts';
-import { OperationFailed } from '../../schema/endings.ts';
+import { OperationFailed } from '../../schema/liveReads.ts';
 import type { GatewayPlugin, RequestContext } from '../context.ts';
 import { jsonType, multipart, responseOf, textOf, withText } from '../overHttp.ts';
-import { noteErrors } from './errors.ts';
+import { noteErrors } from './operation.ts';
 
 export const useStreams = (): GatewayPlugin => ({
   onResultProcess({ result, setResult, setResultProcessor, serverContext }) {

@@ -3,7 +3,6 @@
  * token sees itself alone.
  */
 
-import { type DocumentNode, visit } from 'graphql';
 import { highestOf, includedIn, localScope, type StoredScope } from '../../auth/scopes.ts';
 import { addToken, revokeToken, seenBy } from '../../auth/tokens.ts';
 import type PrismaTypes from '../../database/generated/pothos.ts';
@@ -11,40 +10,8 @@ import { argumentError, tokenMessages } from '../../errors.ts';
 import { builder } from '../builder.ts';
 import type { Context } from '../context.ts';
 import { nullOnlyWithError } from '../fields.ts';
-import { writeGlobalId } from '../globalId.ts';
 import { idOf, referenceTo } from '../reference.ts';
 import { User, viewerField } from './user.ts';
-
-/** The fields that lead to tokens. */
-const tokenFields = ['apiTokens', 'currentToken', 'createApiToken', 'revokeApiToken'];
-
-/** What the global ids of tokens begin with, and no others: base64 maps groups of three bytes to groups of four characters. */
-const beginningOfIds = writeGlobalId('ApiToken', '');
-
-/** Whether the variables of an operation may have the global id of a token. No input type has an id deeper than within a list of objects. */
-export function namesToken(value: unknown, depth = 4): boolean {
-  if (typeof value === 'string') return value.startsWith(beginningOfIds);
-  return (
-    depth > 0 && value instanceof Object && Object.values(value).some((each) => namesToken(each, depth - 1))
-  );
-}
-
-/** Whether a document may read or change tokens, unless its variables name one. It may not if it has none of the names. */
-export function readsTokens(document: DocumentNode): boolean {
-  let isFound = false;
-  visit(document, {
-    Field({ name }) {
-      isFound ||= tokenFields.includes(name.value);
-    },
-    NamedType({ name }) {
-      isFound ||= name.value === 'ApiToken';
-    },
-    StringValue({ value }) {
-      isFound ||= value.startsWith(beginningOfIds);
-    },
-  });
-  return isFound;
-}
 
 const TokenScope = builder.enumType('TokenScope', {
   description: 'What a token may do. `ACTIVATE` includes `READ`, and `MANAGE` includes both.',

@@ -17,8 +17,15 @@ import {
   planPage,
   writeCursor,
 } from '../loading/pagination.ts';
-import { type Call, countVisible, nodePaths, type Row, type RowQuery, readRows } from '../loading/rows.ts';
-import { needing } from '../requirements.ts';
+import {
+  type Call,
+  countVisible,
+  needing,
+  nodePaths,
+  type Row,
+  type RowQuery,
+  readRows,
+} from '../loading/rows.ts';
 import { ownerField } from './user.ts';
 
 type ListedDevice = Row<DeviceType> & { readonly __typename: DeviceType };

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { createTurns } from '../../../src/database/turns.ts';
-import { createViewerVersions } from '../../../src/database/viewerVersions.ts';
 import { createMetrics } from '../../../src/extensions/metrics/metrics.ts';
 import { createResponseCache } from '../../../src/http/responseCache.ts';
 import { metricsIn } from '../../docs/markdown.ts';
@@ -10,7 +9,7 @@ import { createFakeFeed } from '../../support/feed.ts';
 it('docs/operations.md lists the metrics of the core with their types and descriptions', async () => {
   const { feed } = createFakeFeed();
   const pool = new pg.Pool();
-  const responseCache = createResponseCache(createViewerVersions(feed), { maxBytes: 0, maxAge: 1 });
+  const responseCache = createResponseCache(feed, { maxBytes: 0, maxAge: 1 });
   const metrics = createMetrics({ pool, responseCache, feed, turns: createTurns(1, 1), metrics: [] });
   const text = await metrics.print();
   await pool.end();

@@ -10,7 +10,7 @@ import { createLimitedSocket } from '../../../src/extensions/webSockets/socket.t
 import type { Exchange } from '../../../src/http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from '../../../src/http/response.ts';
 import { createUserQuota } from '../../../src/http/userQuota.ts';
-import { OperationFailed } from '../../../src/schema/endings.ts';
+import { OperationFailed } from '../../../src/schema/liveReads.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, it, type Mock, vi } from 'vitest';
 import type { GatewayPlugin, RequestContext } from '../../../src/graphql/context.ts';
 import { acceptedBy, type StreamType } from '../../../src/graphql/overHttp.ts';
 import { useStreams } from '../../../src/graphql/plugins/streams.ts';
-import { type Ending, errorsOf, OperationFailed } from '../../../src/schema/endings.ts';
+import { type Ending, errorsOf, OperationFailed } from '../../../src/schema/liveReads.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -2,8 +2,8 @@ import { assertObjectType, graphql, parse } from 'graphql';
 import { describe, expect, it } from 'vitest';
 import { currentViewer, recordTypes } from '../../../src/database/models.ts';
 import type { Context } from '../../../src/schema/context.ts';
+import { needsOf } from '../../../src/schema/loading/rows.ts';
 import { prepare } from '../../../src/schema/operation.ts';
-import { needsOf } from '../../../src/schema/requirements.ts';
 import { schema } from '../../../src/schema/schema.ts';
 
 it.each(recordTypes)('the needs of a field are declared for every field of %s', (name) => {

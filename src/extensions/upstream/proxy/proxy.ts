@@ -10,8 +10,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { allows } from '../../../auth/scopes.ts';
-import { unauthorized } from '../../../auth/unauthorized.ts';
-import type { Recheck, Viewer } from '../../../auth/viewer.ts';
+import { type Recheck, unauthorized, type Viewer } from '../../../auth/viewer.ts';
 import { messages, scopeNeeded } from '../../../errors.ts';
 import { forwardedMethods } from '../../../http/cors.ts';
 import { errorResponse, restErrorResponse } from '../../../http/errorResponse.ts';

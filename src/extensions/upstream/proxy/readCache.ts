@@ -2,9 +2,9 @@
 
 import { LRUCache } from 'lru-cache';
 import type { ChangeFeed } from '../../../database/feed/changeFeed.ts';
-import { longestAnnouncementWait } from '../../../database/viewerVersions.ts';
 import { resultWithin } from '../../../database/waiting.ts';
 import { atMost } from '../../../http/lruLimit.ts';
+import { longestAnnouncementWait } from '../../../http/responseCache.ts';
 import type { UpstreamRequest, UpstreamResponse } from '../client/http.ts';
 import { isBusy } from '../client/upstream.ts';
 import type { UpstreamAccess } from '../mirror/access.ts';

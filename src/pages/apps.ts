@@ -1,13 +1,14 @@
-/** Serves the console: a page and its files, which the build bundles from the folder `console`. */
+/** The console and GraphiQL: pages with their files, which the build bundles from the folders `console` and `explorer`. */
 
 import { publicAddressOf } from '../config/config.ts';
 import { revalidated } from '../http/response.ts';
-import { hasGraphiql, hasReferences, homeFrom, type PageSettings } from './links.ts';
+import { hasGraphiql, hasReferences, headerFor, homeFrom, type PageSettings } from './links.ts';
 import {
   bundledFiles,
   bundledPage,
   ownFiles,
   type PageHandler,
+  pageByToken,
   pageResponse,
   type TokenFor,
 } from './page.ts';
@@ -31,4 +32,17 @@ export async function createConsole(tokenFor: TokenFor, settings: PageSettings):
       .replaceAll('"./', `"${homeFrom(path)}console/`);
     return revalidated(pageResponse(page, ownFiles), 'Host');
   };
+}
+
+/** @param tokenFor returns the token that GraphiQL sends by default, if there is one for the request. */
+export function createExplorer(tokenFor: TokenFor, settings: PageSettings): PageHandler {
+  // GraphiQL makes styles of its own while it runs.
+  const policy = { ...ownFiles, 'style-src': "'self' 'unsafe-inline'" };
+  return pageByToken(tokenFor, 'Accept, Accept-Encoding, Authorization, Host', async (token = '') => {
+    const page = (await bundledPage('explorer'))
+      .replaceAll('"./', '"./graphiql/')
+      .replace('<!--header-->', headerFor(settings, '/graphql'))
+      .replace('data-demo-token=""', `data-demo-token="${token}"`);
+    return pageResponse(page, policy);
+  });
 }
