@@ -4,6 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Instrumenter } from '@stryker-mutator/instrumenter';
+import { addSqlMutator } from './sql.ts';
 
 /** Where the copies are, and what was measured. */
 export const output = 'test/output/mutation';
@@ -43,6 +44,8 @@ function reasonToLeaveOut({ node, listKey, parent }: Path): string | undefined {
     return 'the text of a log line';
   return undefined;
 }
+
+addSqlMutator();
 
 const silent = () => {};
 const logger = {

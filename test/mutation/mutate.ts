@@ -7,7 +7,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path/posix';
 import { inspect, parseArgs } from 'node:util';
-import type { TestRunResult } from 'vitest/node';
 import { instrumentSources, type Mutant, output } from './instrument.ts';
 import { failuresOf, hashOf, measureReach, nameOf, openVitest, print, readJson } from './reach.ts';
 
@@ -19,7 +18,7 @@ const { values: options, positionals } = parseArgs({
     /** Another seed draws others. */
     seed: { type: 'string', default: new Date().toISOString().slice(0, 10) },
     /** For how long, in seconds, tests look for a mutant. */
-    seconds: { type: 'string', default: '30' },
+    seconds: { type: 'string', default: '15' },
     /** Takes the mutants that nobody noticed the last time instead of drawing. */
     survivors: { type: 'boolean', default: false },
   },
@@ -35,6 +34,10 @@ interface Result extends Omit<Mutant, 'id'> {
   readonly by?: string | undefined;
 }
 
+/** How many mutants are looked for in one worker. */
+const batchSize = 40;
+
+const projectOf = (name: string) => name.split(' ')[0];
 const placeOf = ({ file, place, mutator, replacement }: Omit<Mutant, 'id'>) =>
   [file, place, mutator, replacement].join(' ');
 const isUnnoticed = ({ outcome }: Result) => outcome === 'survived' || outcome === 'not reached';
@@ -52,7 +55,7 @@ const drawn = options.survivors
   : all.sort((one, other) => rankOf(one).localeCompare(rankOf(other))).slice(0, Number(options.draw));
 print(`${room}: ${all.length} mutants, ${drawn.length} drawn by the seed ${options.seed}`);
 
-const { reaches, loaded } = await measureReach(filters);
+const { reaches, loaded } = await measureReach(mutants, filters);
 
 /**
  * The files that reach the mutant, until the time is used up. First come those that are most about the source in the shortest time.
@@ -78,35 +81,132 @@ function filesFor({ id, file }: Mutant): string[] {
     });
 }
 
-const vitest = await openVitest(`src/${room}`, 1);
+const vitest = await openVitest(`src/${room}`);
 const specifications = new Map((await vitest.globTestSpecifications()).map((file) => [nameOf(file), file]));
+const resultOf = new Map<Mutant, Pick<Result, 'outcome' | 'by'>>();
 
-async function runWith(mutant: Mutant): Promise<Pick<Result, 'outcome' | 'by'>> {
-  const files = filesFor(mutant).flatMap((name) => specifications.get(name) ?? []);
-  if (files.length === 0) return { outcome: 'not reached' };
-  vitest.provide('activeMutant', mutant.id);
-  // A failure of the run before would end this one.
+/** A mutant, and the files that are to look for it. */
+interface Search {
+  readonly mutant: Mutant;
+  readonly files: string[];
+}
+
+/** A run of a file of tests. Without a mutant it is a control. */
+interface Run {
+  readonly file: string;
+  readonly mutant?: Mutant;
+}
+
+/** Runs files one after the other in a worker. @returns the message of each run that failed, by its place in the order. */
+async function runInOrder(runs: Run[]): Promise<Map<number, string>> {
+  // Vitest would take the same file for one: the query distinguishes its runs, and setup.ts reads the mutant there.
+  const modules = runs.flatMap(({ file, mutant }, index) => {
+    const specification = specifications.get(file);
+    if (specification === undefined) return [];
+    const query = new URLSearchParams({
+      run: String(index),
+      ...(mutant ? { mutant: mutant.id } : { control: '' }),
+    });
+    return [specification.project.createSpecification(`${specification.moduleId}?${query}`)];
+  });
+  // What is kept of earlier runs is not needed.
   vitest.state.filesMap.clear();
-  return judge(await vitest.runTestSpecifications(files));
+  const { testModules, unhandledErrors } = await vitest.runTestSpecifications(modules);
+  const failures = testModules.map((module) => [module.moduleId, failuresOf(module)[0]] as const);
+  const strays = unhandledErrors.map((error) => [pathOf(error), inspect(error)] as const);
+  const indexOf = (path: string) => Number(new URLSearchParams(path.split('?')[1]).get('run') ?? -1);
+  return new Map(
+    [...strays, ...failures].flatMap(([path, message]) => (message ? [[indexOf(path), message]] : [])),
+  );
 }
 
-function judge({ testModules, unhandledErrors }: TestRunResult): Pick<Result, 'outcome' | 'by'> {
-  const [by] = [...testModules.flatMap(failuresOf), ...unhandledErrors.map((error) => inspect(error))];
-  if (by === undefined) return { outcome: 'survived' };
-  const isTimeout = /timed out in \d+ms|Hit count limit reached/.test(by);
-  return { outcome: isTimeout ? 'timed out' : 'killed', by: by.slice(0, 300) };
+/** The file of tests during which an error was thrown. */
+function pathOf(error: unknown): string {
+  const isNamed = typeof error === 'object' && error !== null && 'VITEST_TEST_PATH' in error;
+  return isNamed ? String(error.VITEST_TEST_PATH) : '';
 }
 
-const results: Result[] = [];
-for (const mutant of drawn) {
-  const { id: _, ...described } = mutant;
-  const result = { ...described, ...(await runWith(mutant)) };
-  results.push(result);
+function outcomeOf(message: string | undefined): Pick<Result, 'outcome' | 'by'> {
+  if (message === undefined) return { outcome: 'survived' };
+  const isTimeout = /timed out in \d+ms|Hit count limit reached/.test(message);
+  return { outcome: isTimeout ? 'timed out' : 'killed', by: message.slice(0, 300) };
+}
+
+let done = 0;
+
+function conclude(mutant: Mutant, result: Pick<Result, 'outcome' | 'by'>) {
+  resultOf.set(mutant, result);
+  done += 1;
   // At once, so that a run may be interrupted.
-  writeFileSync(report, JSON.stringify(results, undefined, 2));
-  print(`${results.length}/${drawn.length} ${result.outcome}: ${placeOf(mutant)}`);
+  writeFileSync(report, JSON.stringify(resultsSoFar(), undefined, 2));
+  print(`${done}/${drawn.length} ${result.outcome}: ${placeOf(mutant)}`);
 }
+
+function resultsSoFar(): Result[] {
+  return drawn.flatMap((mutant) => {
+    const { id: _, ...described } = mutant;
+    const result = resultOf.get(mutant);
+    return result ? [{ ...described, ...result }] : [];
+  });
+}
+
+/** Runs the files in a worker that has run nothing else. */
+async function searchAlone({ mutant, files }: Search) {
+  for (const file of files) {
+    const failures = await runInOrder([{ file, mutant }]);
+    const [message] = failures.values();
+    if (message !== undefined) return conclude(mutant, outcomeOf(message));
+  }
+  conclude(mutant, { outcome: files.length === 0 ? 'not reached' : 'survived' });
+}
+
+/**
+ * Runs a file for each of many mutants in one worker, which saves the time to load the sources. At the end come the same files without a
+ * mutant: if one fails, a mutant has left something behind, and no failure counts.
+ * @returns the mutants that were not noticed, and those about which nothing can be said.
+ */
+async function searchTogether(searches: Search[]): Promise<{ unnoticed: Search[]; doubtful: Search[] }> {
+  const runs: Run[] = searches.map(({ mutant, files: [file = ''] }) => ({ mutant, file }));
+  const controls = [...new Set(runs.map(({ file }) => file))].map((file) => ({ file }));
+  const failures = await runInOrder([...runs, ...controls]);
+  const isTrusted = controls.every((_, index) => !failures.has(runs.length + index)) && !failures.has(-1);
+  const unnoticed: Search[] = [];
+  const doubtful: Search[] = [];
+  for (const [index, search] of searches.entries()) {
+    const message = failures.get(index);
+    if (message === undefined) unnoticed.push({ ...search, files: search.files.slice(1) });
+    else if (isTrusted) conclude(search.mutant, outcomeOf(message));
+    else doubtful.push(search);
+  }
+  return { unnoticed, doubtful };
+}
+
+const searches = drawn.map((mutant) => ({ mutant, files: filesFor(mutant) }));
+/** What is reached while the sources load needs a worker that loads them with the mutant. */
+const alone = searches.filter(({ mutant, files }) => loaded.has(mutant.id) || files.length === 0);
+let together: Search[] = searches.filter((search) => !alone.includes(search));
+const unnoticed = new Map(together.map((search) => [search.mutant, search]));
+while (together.length > 0) {
+  const first = (search: Search) => search.files[0] ?? '';
+  const sorted = together.sort((one, other) => first(one).localeCompare(first(other)));
+  const [batch, rest] = [sorted.slice(0, batchSize), sorted.slice(batchSize)];
+  const sameProject = batch.filter(
+    (search) => projectOf(first(search)) === projectOf(first(sorted[0] ?? search)),
+  );
+  const result = await searchTogether(sameProject);
+  alone.push(...result.doubtful);
+  together = [
+    ...batch.filter((search) => !sameProject.includes(search)),
+    ...rest,
+    ...result.unnoticed,
+  ].filter(({ files }) => files.length > 0);
+}
+// A cache of the worker may have hidden a mutant: those that were not noticed are looked for once more alone.
+for (const search of alone) await searchAlone(search);
+for (const [mutant, search] of unnoticed)
+  if (!resultOf.has(mutant)) await searchAlone({ ...search, files: search.files.slice(0, 2) });
 await vitest.close();
+const results = resultsSoFar();
 
 for (const { outcome, file, place, mutator, original, replacement } of results.filter(isUnnoticed))
   print(`\n${outcome}: ${file}:${place} ${mutator}\n- ${original}\n+ ${replacement}`);

@@ -10,7 +10,7 @@ import {
   type TestSpecification,
   type Vitest,
 } from 'vitest/node';
-import { output, sources } from './instrument.ts';
+import { type Mutant, output, sources } from './instrument.ts';
 
 /** What a file of tests reaches. */
 interface Reach {
@@ -23,7 +23,7 @@ interface Reach {
 
 /** What is kept from one time to the next. */
 interface Measured {
-  /** Of the contents of all sources. */
+  /** Of the contents of all sources, and of the mutants in them. */
   readonly sources: string;
   /** The mutants that are reached while the sources load. */
   loaded: string[];
@@ -49,10 +49,10 @@ export function readJson<Content>(file: string): Content | undefined {
 }
 
 /** @param mutated the start of the names of the sources in whose place the copies are loaded. */
-export function openVitest(mutated: string, bail: number, reporter: Reporter = {}): Promise<Vitest> {
+export function openVitest(mutated: string, reporter: Reporter = {}): Promise<Vitest> {
   process.env.MUTATED = mutated;
   // A test that does not end in this time has noticed that something hangs.
-  const settings = { watch: false, testTimeout: 60_000, hookTimeout: 60_000, bail, reporters: [reporter] };
+  const settings = { watch: false, testTimeout: 15_000, hookTimeout: 30_000, reporters: [reporter] };
   return createVitest('test', { config: 'test/mutation/vitest.config.ts', ...settings });
 }
 
@@ -68,9 +68,9 @@ export const failuresOf = (module: TestModule): string[] => [
  * Files that have not changed since the last time are not run again, unless a source has changed.
  * @param filters parts of the names of the files. Without one, all take part.
  */
-export async function measureReach(filters: string[]) {
+export async function measureReach(mutants: readonly Mutant[], filters: string[]) {
   const kept = `${output}/reach.json`;
-  const key = hashOf(...sources().map(hashOfFile));
+  const key = hashOf(...sources().map(hashOfFile), JSON.stringify(mutants));
   const before = readJson<Measured>(kept);
   const measured: Measured = before?.sources === key ? before : { sources: key, loaded: [], files: {} };
   let left = 0;
@@ -87,7 +87,7 @@ export async function measureReach(filters: string[]) {
     print(`${left} left: ${nameOf(module)}`);
     for (const failure of failuresOf(module)) print(`left out, since it fails without a mutant: ${failure}`);
   }
-  const vitest = await openVitest('src/', 0, { onTestModuleEnd });
+  const vitest = await openVitest('src/', { onTestModuleEnd });
   vitest.provide('isMeasuring', true);
   const files = await vitest.globTestSpecifications(filters);
   const changed = files.filter((file) => measured.files[nameOf(file)]?.hash !== hashOfFile(file.moduleId));

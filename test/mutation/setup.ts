@@ -3,13 +3,16 @@
  * sources for its first file only, so before that one, all are loaded here, and what that reaches is reported apart.
  */
 
-import { afterAll, inject } from 'vitest';
+import { afterAll, beforeEach, inject, onTestFailed } from 'vitest';
+import { getCurrentSuite } from 'vitest/suite';
 
 /** What the instrumented sources read and write. */
 interface Switches {
   activeMutant?: string | undefined;
   hitCount: number;
   hitLimit: number;
+  /** Whether a test failed in this worker. */
+  hasFailed?: boolean;
   /** The counters of the mutants by their id. The instrumenter distinguishes tests, which is not used here. */
   mutantCoverage: { static: Record<string, number>; perTest: Record<string, never> };
 }
@@ -20,8 +23,6 @@ declare global {
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The id of the mutant to switch on. */
-    activeMutant: string | undefined;
     /** Whether the run is about which mutants are reached. */
     isMeasuring: boolean | undefined;
   }
@@ -37,7 +38,10 @@ const isFirst = globalThis.__stryker__ === undefined;
 // The sources keep the objects that they find first.
 globalThis.__stryker__ ??= { hitCount: 0, hitLimit: 0, mutantCoverage: { static: {}, perTest: {} } };
 const switches = globalThis.__stryker__;
-switches.activeMutant = inject('activeMutant');
+const { file } = getCurrentSuite();
+// mutate.ts puts the mutant into the name of the file.
+const run = new URLSearchParams(file?.filepath.split('?')[1]);
+switches.activeMutant = run.get('mutant') || undefined;
 switches.hitCount = 0;
 // An endless loop reaches this, and throws. No test comes near it.
 switches.hitLimit = 10_000_000;
@@ -54,4 +58,14 @@ switches.mutantCoverage.static = {};
 afterAll(({}, suite) => {
   if (isFirst) suite.meta.loaded = loaded;
   suite.meta.reached = Object.keys(switches.mutantCoverage.static);
+});
+
+let hasFailed = false;
+beforeEach(({ skip }) => {
+  // One failure is enough, and where nothing failed before, there is nothing to control.
+  if (hasFailed || (run.has('control') && !switches.hasFailed)) skip();
+  onTestFailed(() => {
+    hasFailed = true;
+    switches.hasFailed = true;
+  });
 });
