@@ -1,5 +1,5 @@
 /**
- * Bundles the console into `dist/console`, from where the gateway serves it (`src/pages/console.ts`). `npx vite console`
+ * Bundles the console into `dist/console`, from where the gateway serves it (`src/pages/apps.ts`). `npx vite console`
  * serves it from its source, and passes its requests on to a gateway.
  */
 

@@ -114,7 +114,10 @@ export interface OperationSql extends Sql {
   readonly onPrimary: RunInTurn;
 }
 
-/** What an extension does in a gateway that serves. Each is called at the moment that it is named by. */
+/**
+ * What an extension does in a gateway that serves. Each is called at the moment that it is named by. Where several may take part,
+ * `server/hooks.ts` joins them: before a read, in the text of a start, in the metrics, and when the gateway closes.
+ */
 export interface Hooks extends OperationHooks {
   /** Paths of its own, beside both APIs. */
   readonly endpoints?: readonly EndpointHook[];

@@ -1,12 +1,14 @@
 /**
- * Load shedding: one fair queue, by user, before a bounded number of statements.
+ * Turns, so that no user delays all others: for the database and, by the queues at the end of this file, for the processor.
  *
- * At most as many statements run at once as there are connections. The others wait, and users take turns: a user who sends a
- * thousand requests mostly waits for their own statements. A request may begin unless too many wait already. Once it has begun, it
- * is never rejected, and each of its statements gets its turn. A statement with a turn has a connection at once. To replace it: use
- * the queue of the connection pool, which has neither users nor a bound.
+ * Load shedding is one fair queue, by user, before a bounded number of statements. At most as many statements run at once as there
+ * are connections. The others wait, and users take turns: a user who sends a thousand requests mostly waits for their own
+ * statements. A request may begin unless too many wait already. Once it has begun, it is never rejected, and each of its statements
+ * gets its turn. A statement with a turn has a connection at once. To replace it: use the queue of the connection pool, which has
+ * neither users nor a bound.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { unserved } from '../errors.ts';
 import type { Sql } from './reader/sql.ts';
 import { longestConnecting } from './session.ts';
@@ -174,5 +176,36 @@ export function withRunner(sql: Sql, run: RunInTurn, runWrite = run): Sql {
     count: (...given) => run(() => sql.count(...given)),
     run: (...given) => run(() => sql.run(...given)),
     write: (...given) => runWrite(() => sql.write(...given)),
+  };
+}
+
+/** How long a user rests at most, in milliseconds. */
+const longestRest = 1_000;
+
+/** A queue for each user, where work is followed by a rest as long: a user keeps the processor busy for half of the time at most. */
+export const createUserQueue = () => createKeyedQueue<number>((took) => sleep(Math.min(took, longestRest)));
+
+/**
+ * A queue for each key, so that one client cannot keep the processor busy for all others. Work of the same key runs one after the
+ * other, and work of different keys concurrently.
+ * @param pause settles when the next work of the key may begin. Called with the milliseconds that the last work took.
+ */
+export function createKeyedQueue<Key>(pause: (took: number) => Promise<unknown>) {
+  /** Settles when the work that was added last for a key is done, and its pause is over. */
+  const last = new Map<Key, Promise<unknown>>();
+  return <Result>(key: Key, work: () => Promise<Result>): Promise<Result> => {
+    let began = 0;
+    const running = Promise.resolve(last.get(key)).then(() => {
+      began = performance.now();
+      return work();
+    });
+    const over = running
+      .catch(() => {})
+      .then(() => pause(performance.now() - began))
+      .then(() => {
+        if (last.get(key) === over) last.delete(key);
+      });
+    last.set(key, over);
+    return running;
   };
 }

@@ -19,10 +19,10 @@ import {
 import { LRUCache } from 'lru-cache';
 import type { Recheck, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
+import { createUserQueue } from '../database/turns.ts';
 import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { isRecord } from '../http/json.ts';
-import { createUserQueue } from '../http/keyedQueue.ts';
 import {
   countVariants,
   maxErrors,
