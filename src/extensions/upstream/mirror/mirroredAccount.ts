@@ -19,7 +19,7 @@ import {
   type AccountFreshness,
   createAccountFreshness,
   type FreshnessStore,
-  type WriteScope,
+  type Written,
 } from './accountFreshness.ts';
 import type { AccountRuns } from './sync.ts';
 
@@ -117,7 +117,7 @@ export function createMirroredAccount(options: Surroundings) {
      * Notes, for all gateways, that a client has written upstream. The next run reads what the write may have changed. It begins at
      * once if clients use the mirror.
      */
-    noteWrite: (scope: WriteScope) => noteWrite(self, scope),
+    noteWrite: (what: Written) => noteWrite(self, what),
     /**
      * Reads what clients have written, by a run that begins after the call. Returns whether that succeeded.
      * @param since when all lists have to have been read at the earliest, by `performance.now()`.
@@ -186,9 +186,9 @@ function touch(self: AccountState): Promise<boolean> | undefined {
   return self.awakening;
 }
 
-async function noteWrite(self: AccountState, scope: WriteScope): Promise<void> {
+async function noteWrite(self: AccountState, what: Written): Promise<void> {
   const { freshness, refreshes, onFailure } = self;
-  await freshness.noteWrite(scope).catch(onFailure);
+  await freshness.noteWrite(what).catch(onFailure);
   if (freshness.refreshedAt !== undefined && isUsed(self)) refreshes.begin();
 }
 
@@ -244,13 +244,13 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
   await self.details;
   const { refreshedAt } = freshness;
   const upstream = upstreamWith(self, credential, 'refresh');
-  const { parts, mark, end } = freshness.begin(
+  const { onlyTemplates, mark, end } = freshness.begin(
     freshness.age >= self.interval || (refreshedAt ?? 0) < self.since,
   );
   // A run begins by asking whose token it is.
   const askedAt = performance.now();
   try {
-    const began = await runs.lists(upstream, endOf(self, credential), { parts, mark });
+    const began = await runs.lists(upstream, endOf(self, credential), { onlyTemplates, mark });
     if (began === undefined) return undefined;
     self.onTokenStatus(credential, 'valid', askedAt);
     end(askedAt, began);

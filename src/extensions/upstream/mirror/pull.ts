@@ -163,36 +163,22 @@ async function confirmGone({ upstream, signal, report }: Run, kind: Kind, id: nu
   }
 }
 
-/** The parts of an account, in the order in which their lists are read: records that others refer to come first. */
-export const allParts = [
-  'user',
-  'dttDevices',
-  'dttTemplates',
-  'lkbxDevices',
-  'locks',
-  'ossmDevices',
-  'dttSessions',
-] as const;
-
-export type Part = (typeof allParts)[number];
-
 /**
- * Pulls lists, and marks the details of records that are new or changed as pending.
+ * Pulls the lists of an account, or only that of its templates, and marks the details of records that are new or changed as pending.
+ * Records that others refer to come first.
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when another run has taken over.
  */
-export async function pullLists(run: Run, parts: readonly Part[]): Promise<void> {
-  for (const part of allParts) if (parts.includes(part)) await pullPart[part](run);
+export async function pullLists(run: Run, onlyTemplates: boolean): Promise<void> {
+  const { dttDevices, lkbxDevices, ossmDevices } = run.kinds;
+  if (onlyTemplates) return pullTemplates(run);
+  await pullUser(run);
+  await pullKind(run, dttDevices);
+  await pullTemplates(run);
+  await pullKind(run, lkbxDevices);
+  await pullLocks(run);
+  await pullKind(run, ossmDevices);
+  await pullSessions(run);
 }
-
-const pullPart: Readonly<Record<Part, (run: Run) => Promise<unknown>>> = {
-  user: pullUser,
-  dttDevices: (run) => pullKind(run, run.kinds.dttDevices),
-  dttTemplates: pullTemplates,
-  lkbxDevices: (run) => pullKind(run, run.kinds.lkbxDevices),
-  locks: pullLocks,
-  ossmDevices: (run) => pullKind(run, run.kinds.ossmDevices),
-  dttSessions: pullSessions,
-};
 
 async function pullUser({ account, transaction, report }: Run): Promise<void> {
   const counts = report.countsOf('user');

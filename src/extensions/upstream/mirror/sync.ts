@@ -12,15 +12,15 @@ import { areSessionsComplete } from './accountRows.ts';
 import { type FailedDetails, pullDetails } from './details.ts';
 import { kindsOf } from './kinds.ts';
 import { addAccount } from './mirror.ts';
-import { allParts, type Part, pullLists } from './pull.ts';
+import { pullLists } from './pull.ts';
 import { countChanges, type SyncReport } from './report.ts';
 import { anotherAccount, createRun, type RunOptions, whileLeased } from './run.ts';
 
 export interface SyncOptions extends RunOptions {
   /** The account that the token has to belong to, if that is known. */
   readonly userId?: number;
-  /** Which lists to read. By default all. */
-  readonly parts?: readonly Part[] | undefined;
+  /** Whether to read only the list of templates. */
+  readonly onlyTemplates?: boolean;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
 }
@@ -30,8 +30,7 @@ export interface SyncOptions extends RunOptions {
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, userId, parts = allParts, mark } = options;
-  const isWhole = parts.length === allParts.length;
+  const { pool, upstream, userId, onlyTemplates = false, mark } = options;
   const before = upstream.requestCount();
   const began = performance.now();
   const account = await readAccount(upstream, options.signal);
@@ -40,11 +39,11 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   const run = createRun(options, account);
   let refreshedAt: number | undefined;
   const isRead = await whileLeased(pool, account.id, async (transaction) => {
-    await pullLists({ ...run, transaction }, parts);
+    await pullLists({ ...run, transaction }, onlyTemplates);
     // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
-    if (isWhole && !(await areSessionsComplete(pool, account.id))) await run.confirm();
-    const whole = isWhole ? began : undefined;
-    refreshedAt = await storeRead(transaction, account.id, { began: whole, mark });
+    if (!onlyTemplates && !(await areSessionsComplete(pool, account.id))) await run.confirm();
+    const readAt = onlyTemplates ? undefined : began;
+    refreshedAt = await storeRead(transaction, account.id, { began: readAt, mark });
   });
   if (!isRead) return undefined;
   if (!options.listsOnly) await pullDetails(run);
@@ -88,7 +87,7 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
     async lists(
       upstream: Upstream,
       signal: AbortSignal,
-      what: Pick<SyncOptions, 'parts' | 'mark'>,
+      what: Pick<SyncOptions, 'onlyTemplates' | 'mark'>,
     ): Promise<number | undefined> {
       fetched.clear();
       const onProgress = (kind: string, count: number) => void fetched.set(kind, count);

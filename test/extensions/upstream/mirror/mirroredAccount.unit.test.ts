@@ -11,13 +11,13 @@ import { UpstreamBusy } from '../../../../src/extensions/upstream/client/upstrea
 import type {
   FreshnessStore,
   StoredFreshness,
+  Written,
 } from '../../../../src/extensions/upstream/mirror/accountFreshness.ts';
 import { freshnessOf, waitUntilFresh } from '../../../../src/extensions/upstream/mirror/freshness.ts';
 import {
   createMirroredAccount,
   type MirroredAccount,
 } from '../../../../src/extensions/upstream/mirror/mirroredAccount.ts';
-import { allParts, type Part } from '../../../../src/extensions/upstream/mirror/pull.ts';
 import type { AccountRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { openExchange } from '../../../../src/http/exchange.ts';
 import { nobodyListens } from '../../../support/exchanges.ts';
@@ -95,10 +95,9 @@ afterEach(async () => {
 });
 
 /** The lists that each run was asked to read. */
-const parts = () =>
-  lists.mock.calls.map(([, , { parts: which = [] }]) => (which.length < allParts.length ? which : 'all'));
+const parts = () => lists.mock.calls.map(([, , { onlyTemplates }]) => (onlyTemplates ? 'templates' : 'all'));
 
-const write = (...written: Part[]) => account.noteWrite({ parts: written });
+const write = (what: Written) => account.noteWrite(what);
 
 describe('an account of the mirror', () => {
   it('is read at a request, then at each interval until there was no request for a while, and at the next request', async () => {
@@ -134,22 +133,22 @@ describe('an account of the mirror', () => {
     expect(lists).not.toHaveBeenCalled();
   });
 
-  it('is read whole at first, then only the lists that were written, and those written together by one run', async () => {
-    await write('locks');
+  it('is read whole at first, then only its templates if only those were written, and once for several writes', async () => {
+    await write('template');
     await account.refresh();
-    await write('dttTemplates');
+    await write('template');
     await account.refresh();
-    await Promise.all([write('lkbxDevices'), write('locks')]);
+    await Promise.all([write('other'), write('template')]);
     expect(await Promise.all([account.refresh(), account.refresh()])).toEqual([true, true]);
-    expect(parts()).toEqual(['all', ['dttTemplates'], ['lkbxDevices', 'locks']]);
+    expect(parts()).toEqual(['all', 'templates', 'all']);
   });
 
-  it('is read whole at each interval, however often some of its lists are read', async () => {
+  it('is read whole at each interval, however often its templates are read', async () => {
     await account.touch();
     for (let times = 1; times <= 9; times++) {
       await vi.advanceTimersByTimeAsync(interval / 3);
       account.touch();
-      await write('dttTemplates');
+      await write('template');
       await vi.advanceTimersByTimeAsync(1);
     }
     expect(parts().filter((which) => which === 'all')).toHaveLength(4);
@@ -185,41 +184,41 @@ describe('an account of the mirror', () => {
     expect(onFailure).not.toHaveBeenCalled();
   });
 
-  it('is read by one more run for all lists that are written during a run', async () => {
+  it('is read by one more run for all that is written during a run', async () => {
     await account.refresh();
-    await write('locks');
+    await write('template');
     const { promise, settle } = createSignal();
     lists.mockImplementationOnce((...run) => promise.then(() => succeed(...run)));
     const first = account.refresh();
     await vi.advanceTimersByTimeAsync(0);
-    await write('locks');
-    await write('dttTemplates');
+    await write('template');
+    await write('other');
     const later = [account.refresh(), account.refresh()];
     settle();
     expect(await Promise.all([first, ...later])).toEqual([true, true, true]);
-    expect(parts()).toEqual(['all', ['locks'], ['locks', 'dttTemplates']]);
+    expect(parts()).toEqual(['all', 'templates', 'all']);
   });
 
   it('has the lists of a run that failed read by the next run', async () => {
     await account.refresh();
     lists.mockRejectedValueOnce(new Error('the upstream is away'));
-    await write('locks');
+    await write('other');
     expect(await account.refresh()).toBe(false);
     expect(onFailure).toHaveBeenCalledTimes(1);
-    await write('dttTemplates');
+    await write('template');
     expect(await account.refresh()).toBe(true);
-    expect(parts().at(-1)).toEqual(['locks', 'dttTemplates']);
+    expect(parts().at(-1)).toBe('all');
     expect(account.freshness.isOutdated).toBe(false);
   });
 
   it('is read at once when a run of another process is over that has not refreshed it', async () => {
     await account.refresh();
-    await write('locks');
+    await write('template');
     readStored.mockResolvedValueOnce(stored(account.freshness.refreshedAt, true));
     const from = performance.now();
     expect(await account.refresh()).toBe(true);
     expect(performance.now() - from).toBeLessThan(2_000);
-    expect(parts()).toEqual(['all', ['locks']]);
+    expect(parts()).toEqual(['all', 'templates']);
   });
 
   it.each([false, true])(
@@ -247,13 +246,13 @@ describe('an account of the mirror', () => {
 
   it('is read at once after a write if clients use what is here, and by the next use otherwise', async () => {
     await account.refresh();
-    await write('locks');
+    await write('template');
     await vi.advanceTimersByTimeAsync(interval / 2);
     expect(parts()).toEqual(['all']);
     account.touch();
-    await write('dttTemplates');
+    await write('template');
     await vi.advanceTimersByTimeAsync(0);
-    expect(parts()).toEqual(['all', ['locks', 'dttTemplates']]);
+    expect(parts()).toEqual(['all', 'templates']);
   });
 
   it('has as many requests in flight, by GraphQL too, as it may have by REST', async () => {
@@ -281,7 +280,7 @@ describe('an account of the mirror', () => {
         mark = ++marks;
       };
       if (isBefore) others();
-      await write('locks');
+      await write('template');
       if (!isBefore) others();
       await account.refresh();
       expect(parts()).toEqual(['all', 'all']);
@@ -296,7 +295,7 @@ describe('an account of the mirror', () => {
     const before = account.refresh(performance.now());
     await vi.advanceTimersByTimeAsync(0);
     storeWrite.mockRejectedValueOnce(new Error('the database is away'));
-    await write('locks');
+    await write('template');
     settle();
     expect([await before, account.freshness.isOutdated]).toEqual([true, true]);
     await account.refresh();
@@ -308,7 +307,7 @@ describe('an account of the mirror', () => {
     storeWrite.mockImplementationOnce(() => noted.promise.then(() => ({ mark: 6, previous: undefined })));
     readStored.mockImplementationOnce(() => found.promise.then(() => stored(5)));
     const reading = account.freshness.reload();
-    const noting = write('locks');
+    const noting = write('template');
     mark = 6;
     noted.settle();
     found.settle();
