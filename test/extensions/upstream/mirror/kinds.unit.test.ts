@@ -167,10 +167,10 @@ describe('a record of an upstream', () => {
   it.each<[Record<string, unknown>, string]>([
     [{ serialNumber: 2 ** 60 }, 'serialNumber: Invalid input: expected string, received number'],
     [{ serialNumber: true }, 'serialNumber: Invalid input: expected string, received boolean'],
-    [{ apiHits: 'many' }, 'apiHits: Invalid input: expected number, received string'],
-    [{ apiHits: '' }, 'apiHits: Invalid input: expected number, received string'],
-    [{ apiHits: '0x10' }, 'apiHits: Invalid input: expected number, received string'],
-    [{ apiHits: '1.5' }, 'apiHits: Invalid input: expected int, received number'],
+    [{ id: 'many' }, 'id: Invalid input: expected number, received string'],
+    [{ id: '' }, 'id: Invalid input: expected number, received string'],
+    [{ id: '0x10' }, 'id: Invalid input: expected number, received string'],
+    [{ id: '1.5' }, 'id: Invalid input: expected int, received number'],
     [{ ownerId: '8' }, "ownerId: is not the account's, which is 7"],
   ])('is rejected with %o', (change, issue) => {
     expect(read('dttDevices', change)).toBe(issue);
@@ -220,6 +220,7 @@ it.each<[Name, Record<string, unknown>, object]>([
   ['dttSessions', { name: undefined, settings_id: undefined }, { row: { name: null, goneTemplateId: null } }],
   ['dttDevices', { macAddress: '02:00:00:00:00' }, { row: { macAddress: null } }],
   ['dttDevices', { apiHits: -1 }, { row: { apiHits: null } }],
+  ['dttDevices', { apiHits: 'many' }, { row: { apiHits: null } }],
   ['lockTemplates', { breakRegularity: -1 }, { row: { breakRegularity: null } }],
   ['lockSessions', { isActive: true, lockState: 'completed' }, { row: { isActive: false } }],
   ['dttTemplates', { name: ' ' }, { row: { name: 'template 1' } }],
