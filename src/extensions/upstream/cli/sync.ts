@@ -6,7 +6,7 @@ import { printJson, printTable, say } from '../../../cli/output.ts';
 import { override } from '../../../config/environment.ts';
 import { SetupError } from '../../../errors.ts';
 import { createUpstream, UpstreamError } from '../client/upstream.ts';
-import { countChanges, nextStep, type OnProgress, reportColumns, reportRows } from '../mirror/report.ts';
+import { countChanges, createRunReport, nextStep, reportColumns, reportRows } from '../mirror/report.ts';
 import { sync } from '../mirror/sync.ts';
 import { readUpstreamConfig } from '../settings.ts';
 
@@ -33,21 +33,17 @@ export async function runSync({ from, full = false, json }: SyncFlags): Promise<
     token,
     onRetry: (reason, attempt, attempts) => say(`${reason}; trying again (${attempt} of ${attempts})`),
   });
-  let reportedAt = performance.now();
-  const onProgress: OnProgress = (kind, fetched, expected) => {
-    if (performance.now() - reportedAt < reportInterval) return;
-    reportedAt = performance.now();
-    say(`${kind}: ${fetched}${expected ? ` of about ${expected}` : ''} so far`);
-  };
+  const report = createRunReport();
+  const progress = setInterval(() => say(`${report.fetched()} records so far`), reportInterval);
   const run = async (pool: pg.Pool) => {
-    const report = await sync({ pool, upstream, full, signal: stop.signal, onProgress });
-    if (!report) throw new SetupError('Another run is under way. Try again when it has ended.');
-    const { account, countsByKind, requests, notes } = report;
+    const done = await sync({ pool, upstream, full, signal: stop.signal, report });
+    if (!done) throw new SetupError('Another run is under way. Try again when it has ended.');
+    const { account, countsByKind, requests, notes } = done;
     for (const note of notes) say(note);
     if (json)
       printJson({ username: account.username, requests, notes, records: Object.fromEntries(countsByKind) });
-    else printTable(['', ...reportColumns], reportRows(report));
-    const summary = countChanges(report) > 0 ? 'Done' : 'Nothing has changed';
+    else printTable(['', ...reportColumns], reportRows(done));
+    const summary = countChanges(done) > 0 ? 'Done' : 'Nothing has changed';
     say(`${summary}, with ${requests} requests.`);
     say(`Next: ${nextStep(account, config)}`);
   };
@@ -59,6 +55,7 @@ export async function runSync({ from, full = false, json }: SyncFlags): Promise<
     say('Interrupted. What was read is stored, and the next run goes on.');
     process.exitCode = 130;
   } finally {
+    clearInterval(progress);
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
 }

@@ -171,15 +171,11 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
   const lastFailed = (id: number) => failed?.get(keyOf(id)) ?? Number.NEGATIVE_INFINITY;
   const pending = await readPending(pool, kind, account.id);
   const due = pending.filter((id) => performance.now() - lastFailed(id) >= failureLasts);
-  const noteFetched = () => {
-    counts.fetched++;
-    run.onProgress?.(name, counts.fetched, due.length);
-  };
   const reader = {
     pool,
     accountId: account.id,
     transaction,
-    fetch: createFetcher(run, kind, noteFailed, noteFetched),
+    fetch: createFetcher(run, kind, noteFailed, () => counts.fetched++),
   };
   for (let start = 0; start < due.length; start += batchSize) {
     signal.throwIfAborted();
@@ -202,7 +198,7 @@ function createFetcher(
   { upstream, signal: end }: Run,
   kind: Kind,
   noteFailed: (id: number) => void,
-  noteFetched: () => void,
+  noteFetched: () => unknown,
 ): DetailsReader['fetch'] {
   let failures = 0;
   return async (id, signal) => {

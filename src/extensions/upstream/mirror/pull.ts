@@ -23,8 +23,6 @@ import type { Run } from './run.ts';
 import { removeRecords, writeRecords } from './writer.ts';
 
 interface PullOptions {
-  /** How many records there may be in the end. */
-  readonly expected?: number | undefined;
   onListed?(record: MirrorRecord): void;
   /** Called with the number of new and changed records of a page, before they are written. Returns whether to read no further. */
   onPage?(news: number): Promise<boolean>;
@@ -36,7 +34,7 @@ interface PullOptions {
  * @throws {UpstreamError} when the list cannot be read. The pages before are in the mirror then.
  */
 async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promise<boolean> {
-  const { pool, account, upstream, signal, report, onProgress } = run;
+  const { pool, account, upstream, signal, report } = run;
   const counts = report.countsOf(kind.name);
   const listed = new Set<number>();
   let lowest: readonly Item[] | undefined;
@@ -50,7 +48,6 @@ async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promis
       const held = templates ?? (await readHeld(pool, kind, account.id, idsOf(records)));
       const news = await findNews(run, kind, records, held);
       counts.fetched += records.length;
-      onProgress?.(kind.name, counts.fetched, options.expected);
       if (await options.onPage?.(news.length)) {
         lowest = isLast ? [] : items;
         break;
@@ -237,7 +234,6 @@ async function pullSessions(run: Run): Promise<void> {
   let isComplete = await areSessionsComplete(pool, account.id);
   const mayStop = isComplete && !full;
   const areAllChecked = await pullKind(run, kinds.dttSessions, {
-    expected: account.dttTotalSessions ?? undefined,
     async onPage(news) {
       if (news === 0) return mayStop;
       if (isComplete) await noteSessions(transaction, account.id, false);

@@ -11,17 +11,14 @@ interface RecordCounts {
   skipped: number;
 }
 
-export interface SyncReport {
+export interface SyncReport extends Pick<RunReport, 'countsByKind' | 'notes'> {
   readonly account: Account;
   /** When all lists were last read, as in `StoredFreshness`. */
   readonly refreshedAt: number | undefined;
   readonly requests: number;
-  readonly countsByKind: ReadonlyMap<string, RecordCounts>;
-  readonly notes: readonly string[];
 }
 
-/** Called with the progress of a run. @param expected how many records there may be in the end, if that is known. */
-export type OnProgress = (kind: string, fetched: number, expected?: number) => void;
+export type RunReport = ReturnType<typeof createRunReport>;
 
 export function createRunReport() {
   const countsByKind = new Map<string, RecordCounts>();
@@ -35,6 +32,8 @@ export function createRunReport() {
   return {
     countsByKind,
     countsOf,
+    /** How many records it has read so far. */
+    fetched: () => [...countsByKind.values()].reduce((sum, { fetched }) => sum + fetched, 0),
     notes,
     skip(kind: string, where: string, why: string): void {
       countsOf(kind).skipped++;

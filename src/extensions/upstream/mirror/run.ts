@@ -10,7 +10,7 @@ import { SetupError } from '../../../errors.ts';
 import { AnotherAccount, type Upstream } from '../client/upstream.ts';
 import { type Account, readAccountId } from './account.ts';
 import { kindsOf } from './kinds.ts';
-import { createRunReport, type OnProgress } from './report.ts';
+import { createRunReport, type RunReport } from './report.ts';
 
 export interface RunOptions {
   readonly pool: pg.Pool;
@@ -19,7 +19,8 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Whether to read all sessions, and details of records that have not changed. Otherwise sessions are read only as far as they are new. */
   readonly full?: boolean;
-  readonly onProgress?: OnProgress;
+  /** Gets what the run has done so far. */
+  readonly report?: RunReport;
   /** The mark of the last write before the run, which it reads back. */
   readonly mark?: number | undefined;
 }
@@ -28,6 +29,7 @@ export type Run = ReturnType<typeof createRun>;
 
 export function createRun(options: RunOptions, account: Account) {
   const { pool, upstream, signal = new AbortController().signal, full = false } = options;
+  const { report = createRunReport() } = options;
   let confirmedAt = upstream.requestCount();
   const transaction: Transaction = (write) => inTransaction(pool, write);
   return {
@@ -37,7 +39,7 @@ export function createRun(options: RunOptions, account: Account) {
     full,
     account,
     kinds: kindsOf(account.id),
-    report: createRunReport(),
+    report,
     /**
      * Asks the upstream again for the user of the token. Must be called before records are removed, or written without an owner in
      * them: the token may become that of another account during the run. @throws {AnotherAccount} if it has.

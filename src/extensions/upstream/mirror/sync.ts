@@ -13,7 +13,7 @@ import { type FailedDetails, pullDetails } from './details.ts';
 import { kindsOf } from './kinds.ts';
 import { addAccount } from './mirror.ts';
 import { pullLists } from './pull.ts';
-import { countChanges, type SyncReport } from './report.ts';
+import { countChanges, createRunReport, type RunReport, type SyncReport } from './report.ts';
 import { anotherAccount, createRun, type RunOptions, whileLeased } from './run.ts';
 
 export interface SyncOptions extends RunOptions {
@@ -47,18 +47,17 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   });
   if (!isRead) return undefined;
   if (!options.listsOnly) await pullDetails(run);
-  const { countsByKind } = run.report;
-  const requests = upstream.requestCount() - before;
-  return { account, refreshedAt, requests, countsByKind, notes: run.report.notes };
+  const { countsByKind, notes } = run.report;
+  return { account, refreshedAt, requests: upstream.requestCount() - before, countsByKind, notes };
 }
 
 /** Reads the pending details of an account whose lists are here. */
 export async function syncDetails(
   options: RunOptions & { readonly account: Account; readonly failed?: FailedDetails },
-): Promise<Pick<SyncReport, 'countsByKind' | 'notes'>> {
+): Promise<RunReport> {
   const run = createRun(options, options.account);
   await pullDetails(run, options.failed);
-  return { countsByKind: run.report.countsByKind, notes: run.report.notes };
+  return run.report;
 }
 
 const sessions = kindsOf(0).dttSessions.name;
@@ -73,8 +72,8 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
   let isInStep = false;
   /** The account as the last run has read it. */
   let account: Account | undefined;
-  /** How many records of each list the last run has read. */
-  const fetched = new Map<string, number>();
+  /** Of the last run through the lists, or the current one. */
+  let report = createRunReport();
   /** The skipped records of each list; the details that could not be read, and how many they were after the last run. */
   const skippedOfLists = new Map<string, number>();
   const failed: FailedDetails = new Map();
@@ -89,14 +88,12 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
       signal: AbortSignal,
       what: Pick<SyncOptions, 'onlyTemplates' | 'mark'>,
     ): Promise<number | undefined> {
-      fetched.clear();
-      const onProgress = (kind: string, count: number) => void fetched.set(kind, count);
-      const options = { pool, upstream, userId, signal, onProgress, listsOnly: true, ...what };
-      const report = await sync(options);
-      if (!report) return undefined;
-      account = report.account;
+      report = createRunReport();
+      const done = await sync({ pool, upstream, userId, signal, report, listsOnly: true, ...what });
+      if (!done) return undefined;
+      account = done.account;
       // Its notes have ids and values, so they are not logged. `dovetail sync` prints them.
-      const { requests, countsByKind, refreshedAt } = report;
+      const { requests, countsByKind, refreshedAt } = done;
       for (const [kind, counts] of countsByKind) {
         // A run reads only the newest sessions: those that an earlier run left out are still left out.
         const before = kind === sessions ? skippedOfLists.get(kind) : undefined;
@@ -104,7 +101,7 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
       }
       if (!isInStep) logger.info('mirror in step');
       isInStep = true;
-      const changes = countChanges(report);
+      const changes = countChanges(done);
       if (changes > 0) logger.info({ changes, requests }, 'mirror refreshed');
       return refreshedAt;
     },
@@ -114,7 +111,7 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
       await syncDetails({ pool, upstream, account, signal, failed });
       skippedDetails = failed.size;
     },
-    progress: () => sumOf(fetched),
+    progress: () => report.fetched(),
     /** How many records of the upstream are left out: they could not be read, or belong to another account. */
     skipped: () => sumOf(skippedOfLists) + skippedDetails,
   };
