@@ -76,3 +76,10 @@ export const macAddress = name.nullish().transform((value) => {
 });
 
 export const segments = <S extends z.ZodType>(segment: S) => z.array(segment).max(1000);
+
+/** The first issue, with the path of the field that it is about. */
+export function firstIssue(error: z.ZodError | undefined): string {
+  const [issue] = error?.issues ?? [];
+  if (!issue) return 'is not valid';
+  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message;
+}

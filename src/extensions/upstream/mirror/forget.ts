@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { program } from '../../../config/config.ts';
 import { inTransaction } from '../../../database/transaction.ts';
 import { SetupError } from '../../../errors.ts';
-import { kindsOf } from './kinds.ts';
+import { kinds } from './kinds.ts';
 import { removeTemplates } from './library.ts';
 import { printable } from './report.ts';
 import { acquireSharedLock, selectIds } from './rows.ts';
@@ -17,7 +17,7 @@ type WhichAccount = { readonly username: string } | { readonly id: number };
  * separately, since other accounts may have imported them.
  */
 const owned = Object.fromEntries(
-  Object.values(kindsOf(0))
+  Object.values(kinds)
     .map(({ table, name }) => [table, name] as const)
     .filter(([table]) => table !== 'DttTemplate')
     .toReversed(),

@@ -11,6 +11,7 @@ import {
   unreadable,
 } from '../client/upstream.ts';
 import { numeric, recordId } from './fields.ts';
+import { parseRecord } from './kinds.ts';
 import type { Kind, MirrorRecord } from './rows.ts';
 
 /** The largest page of the REST interface (docs/rest.md#paging). */
@@ -94,16 +95,18 @@ export async function fetchRecord(
   upstream: Upstream,
   kind: Kind,
   id: number,
+  accountId: number,
   signal?: AbortSignal,
 ): Promise<MirrorRecord | string | undefined> {
   try {
     const data = await upstream.get(`${kind.list}/${id}`, signal);
     // Null means that there is no such record.
     if (data === null) return undefined;
-    const { data: record, error } = kind.record.safeParse(data);
+    const record = parseRecord(kind.record, kind, data, accountId);
+    if (typeof record === 'string') return record;
+    if (record.row.id !== id) return `id: is ${record.row.id}`;
     const listedDigest = kind.summary?.safeParse(data).data?.row.listedDigest;
-    if (record?.row.id === id) return { ...record, row: { ...record.row, listedDigest } };
-    return record ? `id: is ${record.row.id}` : firstIssue(error);
+    return { ...record, row: { ...record.row, listedDigest } };
   } catch (error) {
     if (isMissing(error)) return undefined;
     if (!(error instanceof UpstreamRejection)) throw error;
@@ -114,10 +117,3 @@ export async function fetchRecord(
 /** Whether an error concerns the whole run, and not only the record that was fetched. */
 export const endsRun = (error: unknown): boolean =>
   !(error instanceof UpstreamError) || error instanceof UpstreamBusy || error instanceof AnotherAccount;
-
-/** The first issue, with the path of the field that it is about. */
-export function firstIssue(error: z.ZodError | undefined): string {
-  const [issue] = error?.issues ?? [];
-  if (!issue) return 'is not valid';
-  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message;
-}

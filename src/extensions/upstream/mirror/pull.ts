@@ -15,7 +15,8 @@ import {
   setActiveTemplate,
 } from './accountRows.ts';
 import { recordId } from './fields.ts';
-import { endsRun, fetchRecord, firstIssue, type Item, readPages } from './list.ts';
+import { kinds, parseRecord } from './kinds.ts';
+import { endsRun, fetchRecord, type Item, readPages } from './list.ts';
 import { writeUser } from './mirror.ts';
 import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
 import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row } from './rows.ts';
@@ -62,12 +63,12 @@ async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promis
   return removeMissing(run, kind, listed, lowest);
 }
 
-function readPage({ report }: Run, kind: Kind, items: readonly Item[]): MirrorRecord[] {
+function readPage({ account, report }: Run, kind: Kind, items: readonly Item[]): MirrorRecord[] {
   return items.flatMap(({ id, item }) => {
-    const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
-    if (record) return [record];
+    const record = parseRecord(kind.summary ?? kind.record, kind, item, account.id);
+    if (typeof record !== 'string') return [record];
     const which = id === undefined ? 'a record' : `record ${id}`;
-    report.skip(kind.name, `${kind.list}, ${which}`, firstIssue(error));
+    report.skip(kind.name, `${kind.list}, ${which}`, record);
     return [];
   });
 }
@@ -149,9 +150,13 @@ async function removeMissing(
  * Fetches a record, and returns whether it is gone. One that cannot be read is not known to be, and is noted in the report, or is
  * left to the next run.
  */
-async function confirmGone({ upstream, signal, report }: Run, kind: Kind, id: number): Promise<boolean> {
+async function confirmGone(
+  { account, upstream, signal, report }: Run,
+  kind: Kind,
+  id: number,
+): Promise<boolean> {
   try {
-    const record = await fetchRecord(upstream, kind, id, signal);
+    const record = await fetchRecord(upstream, kind, id, account.id, signal);
     if (typeof record === 'string') report.skip(kind.name, `${kind.list}/${id}`, record);
     return record === undefined;
   } catch (error) {
@@ -166,14 +171,13 @@ async function confirmGone({ upstream, signal, report }: Run, kind: Kind, id: nu
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when another run has taken over.
  */
 export async function pullLists(run: Run, onlyTemplates: boolean): Promise<void> {
-  const { dttDevices, lkbxDevices, ossmDevices } = run.kinds;
   if (onlyTemplates) return pullTemplates(run);
   await pullUser(run);
-  await pullKind(run, dttDevices);
+  await pullKind(run, kinds.dttDevices);
   await pullTemplates(run);
-  await pullKind(run, lkbxDevices);
+  await pullKind(run, kinds.lkbxDevices);
   await pullLocks(run);
-  await pullKind(run, ossmDevices);
+  await pullKind(run, kinds.ossmDevices);
   await pullSessions(run);
 }
 
@@ -187,7 +191,7 @@ async function pullUser({ account, transaction, report }: Run): Promise<void> {
 async function pullTemplates(run: Run): Promise<void> {
   const { pool, account, transaction, confirm, report } = run;
   const active = new Set<number>();
-  await pullKind(run, run.kinds.dttTemplates, {
+  await pullKind(run, kinds.dttTemplates, {
     onListed({ row, isActive }) {
       if (isActive) active.add(row.id);
     },
@@ -196,7 +200,7 @@ async function pullTemplates(run: Run): Promise<void> {
   // Two are active only if one was activated while the list was read, and a skipped record may be active as well. Then only the next
   // run can tell.
   const isKnown =
-    others.length === 0 && (id !== null || report.countsOf(run.kinds.dttTemplates.name).skipped === 0);
+    others.length === 0 && (id !== null || report.countsOf(kinds.dttTemplates.name).skipped === 0);
   if (isKnown && (await readActiveTemplate(pool, account.id)) !== id) {
     await confirm();
     await setActiveTemplate(transaction, account.id, id);
@@ -205,7 +209,7 @@ async function pullTemplates(run: Run): Promise<void> {
 
 /** Pulls lock templates and sessions, and finds the template of the active session. */
 async function pullLocks(run: Run): Promise<void> {
-  const { account, kinds, transaction } = run;
+  const { account, transaction } = run;
   const template = await readActiveLockTemplate(run);
   await pullKind(run, kinds.lockTemplates);
   await pullKind(run, kinds.lockSessions);
@@ -230,7 +234,7 @@ async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: 
  * after a run that was cut off, some older ones may be missing.
  */
 async function pullSessions(run: Run): Promise<void> {
-  const { pool, account, transaction, full, confirm, kinds, mark } = run;
+  const { pool, account, transaction, full, confirm, mark } = run;
   let isComplete = await areSessionsComplete(pool, account.id);
   const mayStop = isComplete && !full;
   const areAllChecked = await pullKind(run, kinds.dttSessions, {

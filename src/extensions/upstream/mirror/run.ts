@@ -9,7 +9,6 @@ import { inTransaction, type Transaction } from '../../../database/transaction.t
 import { SetupError } from '../../../errors.ts';
 import { AnotherAccount, type Upstream } from '../client/upstream.ts';
 import { type Account, readAccountId } from './account.ts';
-import { kindsOf } from './kinds.ts';
 import { createRunReport, type RunReport } from './report.ts';
 
 export interface RunOptions {
@@ -38,7 +37,6 @@ export function createRun(options: RunOptions, account: Account) {
     signal,
     full,
     account,
-    kinds: kindsOf(account.id),
     report,
     /**
      * Asks the upstream again for the user of the token. Must be called before records are removed, or written without an owner in

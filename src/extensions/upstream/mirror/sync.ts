@@ -10,7 +10,7 @@ import { type Account, readAccount } from './account.ts';
 import { storeRead } from './accountFreshness.ts';
 import { areSessionsComplete } from './accountRows.ts';
 import { type FailedDetails, pullDetails } from './details.ts';
-import { kindsOf } from './kinds.ts';
+import { kinds } from './kinds.ts';
 import { addAccount } from './mirror.ts';
 import { pullLists } from './pull.ts';
 import { countChanges, createRunReport, type RunReport, type SyncReport } from './report.ts';
@@ -60,8 +60,6 @@ export async function syncDetails(
   return run.report;
 }
 
-const sessions = kindsOf(0).dttSessions.name;
-
 const sumOf = (counts: ReadonlyMap<string, number>) =>
   [...counts.values()].reduce((sum, count) => sum + count, 0);
 
@@ -96,7 +94,7 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
       const { requests, countsByKind, refreshedAt } = done;
       for (const [kind, counts] of countsByKind) {
         // A run reads only the newest sessions: those that an earlier run left out are still left out.
-        const before = kind === sessions ? skippedOfLists.get(kind) : undefined;
+        const before = kind === kinds.dttSessions.name ? skippedOfLists.get(kind) : undefined;
         skippedOfLists.set(kind, Math.max(counts.skipped, before ?? 0));
       }
       if (!isInStep) logger.info('mirror in step');

@@ -2,11 +2,10 @@
 
 import { describe, expect, it } from 'vitest';
 import { user } from '../../../../src/extensions/upstream/mirror/account.ts';
-import { kindsOf } from '../../../../src/extensions/upstream/mirror/kinds.ts';
-import { firstIssue } from '../../../../src/extensions/upstream/mirror/list.ts';
+import { kinds, parseRecord } from '../../../../src/extensions/upstream/mirror/kinds.ts';
+import type { Kind } from '../../../../src/extensions/upstream/mirror/rows.ts';
 
 const account = 7;
-const kinds = kindsOf(account);
 type Name = keyof typeof kinds;
 
 const time = '2026-02-17T12:00:00.000Z';
@@ -89,10 +88,9 @@ const wholeOf = (name: Name) => ({ ...records[name].needed, ...records[name].opt
 const names = Object.keys(records) as Name[];
 
 /** The parsed record with these changes, or its first issue; fields changed to undefined are left out. */
-function read(name: Name, change: Record<string, unknown> = {}, schema = kinds[name].record) {
+function read(name: Name, change: Record<string, unknown> = {}, schema: Kind['record'] = kinds[name].record) {
   const record = JSON.parse(JSON.stringify({ ...wholeOf(name), ...change }));
-  const { data, error } = schema.safeParse(record);
-  return data ?? firstIssue(error);
+  return parseRecord(schema, kinds[name], record, account);
 }
 const readRow = (name: Name, change: Record<string, unknown> = {}) => {
   const data = read(name, change);
