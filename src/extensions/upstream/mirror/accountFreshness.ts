@@ -103,6 +103,33 @@ export const storeRead = (
     return sinceEpoch(rows[0]?.refreshedAt);
   });
 
+/** Whether the mirror is known to have every session that is older than its newest one. */
+export async function areSessionsComplete(pool: pg.Pool, accountId: number): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    'SELECT FROM "MirroredAccount" WHERE "userId" = $1 AND "sessionsComplete"',
+    [accountId],
+  );
+  return rowCount === 1;
+}
+
+/**
+ * Notes whether the mirror has all older sessions. A run cannot know that if a client has written since the run began.
+ * @param mark of the last write before it.
+ */
+export const noteSessions = (
+  transaction: Transaction,
+  accountId: number,
+  isComplete: boolean,
+  mark?: number,
+) =>
+  transaction((client) =>
+    client.query(
+      `UPDATE "MirroredAccount" SET "sessionsComplete" = $2
+       WHERE "userId" = $1 AND (NOT $2 OR "writtenAt" IS NOT DISTINCT FROM $3)`,
+      [accountId, isComplete, mark === undefined ? undefined : new Date(mark)],
+    ),
+  );
+
 /** What a client may have written: a template, a session, or anything but these. */
 export type Written = 'template' | 'session' | 'other';
 

@@ -12,7 +12,7 @@ import { inTransaction, type Transaction } from '../../../database/transaction.t
 import { clientError } from '../../../errors.ts';
 import type { Budget } from '../client/budget.ts';
 import { type Upstream, UpstreamBusy, UpstreamError } from '../client/upstream.ts';
-import { noteSessions } from './accountRows.ts';
+import { noteSessions } from './accountFreshness.ts';
 import { kinds } from './kinds.ts';
 import { concurrency, endsRun, fetchRecord } from './list.ts';
 import { noteDenied, readPending, readStillPending } from './pending.ts';

@@ -3,23 +3,17 @@
  * are then pending: details.ts reads them.
  */
 
+import type pg from 'pg';
 import { z } from 'zod';
+import type { Transaction } from '../../../database/transaction.ts';
 import { isNotOffered } from '../client/upstream.ts';
-import {
-  areSessionsComplete,
-  noteSessions,
-  readActiveTemplate,
-  readIds,
-  readSessionsDownTo,
-  setActiveLockTemplate,
-  setActiveTemplate,
-} from './accountRows.ts';
+import { areSessionsComplete, noteSessions } from './accountFreshness.ts';
 import { recordId } from './fields.ts';
 import { kinds, parseRecord } from './kinds.ts';
 import { endsRun, fetchRecord, type Item, readPages } from './list.ts';
 import { writeUser } from './mirror.ts';
 import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
-import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row } from './rows.ts';
+import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row, selectIds } from './rows.ts';
 import type { Run } from './run.ts';
 import { removeRecords, writeRecords } from './writer.ts';
 
@@ -124,13 +118,7 @@ async function removeMissing(
   lowest?: readonly Item[],
 ): Promise<boolean> {
   const { pool, transaction, account, full, confirm, report } = run;
-  const ids = lowest
-    ? await readSessionsDownTo(
-        pool,
-        account.id,
-        lowest.flatMap(({ id }) => id ?? []),
-      )
-    : await readIds(pool, kind, account.id);
+  const ids = await readIds(pool, kind, account.id, lowest);
   const missing = ids.filter((id) => !listed.has(id));
   const checked = full ? missing : missing.slice(0, maxMissing);
   const gone: number[] = [];
@@ -144,6 +132,30 @@ async function removeMissing(
   }
   report.countsOf(kind.name).gone += gone.length;
   return checked.length === missing.length;
+}
+
+/**
+ * The ids of all records of a kind that the account can read. With a page of sessions, only those of sessions that are newer than all of
+ * these, or of all if the account has none of them; newest first.
+ */
+function readIds(
+  pool: pg.Pool,
+  { table }: Kind,
+  accountId: number,
+  page?: readonly Item[],
+): Promise<number[]> {
+  if (table === 'DttTemplate')
+    return selectIds(pool, 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1', [
+      accountId,
+    ]);
+  if (!page) return selectIds(pool, `SELECT id FROM "${table}" WHERE "ownerId" = $1`, [accountId]);
+  return selectIds(
+    pool,
+    `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "createdAt" >
+       coalesce((SELECT min("createdAt") FROM "DttSession" WHERE id = ANY($2) AND "ownerId" = $1), '-infinity')
+     ORDER BY "createdAt" DESC, id DESC`,
+    [accountId, page.flatMap(({ id }) => id ?? [])],
+  );
 }
 
 /**
@@ -207,6 +219,23 @@ async function pullTemplates(run: Run): Promise<void> {
   }
 }
 
+async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
+  const [id] = await selectIds(pool, 'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1', [
+    accountId,
+  ]);
+  return id ?? null;
+}
+
+/** Points the account at its active template. */
+const setActiveTemplate = (transaction: Transaction, accountId: number, id: number | null) =>
+  transaction((client) =>
+    client.query(
+      `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1
+       AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
+      [accountId, id],
+    ),
+  );
+
 /** Pulls lock templates and sessions, and finds the template of the active session. */
 async function pullLocks(run: Run): Promise<void> {
   const { account, transaction } = run;
@@ -217,6 +246,16 @@ async function pullLocks(run: Run): Promise<void> {
   if (!template || (template.id !== null && template.id !== (await readActiveLockTemplate(run))?.id)) return;
   await setActiveLockTemplate(transaction, account.id, template.id);
 }
+
+/** Ties the active lock session to the template that it was started from. */
+const setActiveLockTemplate = (transaction: Transaction, accountId: number, id: number | null) =>
+  transaction((client) =>
+    client.query(
+      `UPDATE "LockSession" SET "templateId" = $2 WHERE "ownerId" = $1 AND "isActive"
+       AND "templateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "LockTemplate" WHERE id = $2 AND "ownerId" = $1))`,
+      [accountId, id],
+    ),
+  );
 
 /**
  * The template that the active lock session was started from. Its id is null if there is none; the result is undefined if the upstream

@@ -230,14 +230,6 @@ it('the template of a lock session stays as it is if two responses about the act
   expect([requests, (await client.lockSession.findFirst())?.templateId]).toEqual([2, 1]);
 });
 
-it('new ids come after those of the upstream', async () => {
-  await run();
-  const { id } = await client.dttSession.create({ data: { bubbleId: 'x', ownerId: 1, trainerId: 1 } });
-  expect(id).toBe(25);
-  await client.dttDevice.create({ data: { bubbleId: 'x', ownerId: 1 } });
-  await client.user.create({ data: { username: 'x' } });
-});
-
 describe('a database stays as it is, and a run fails', () => {
   it('if it has an account that is not mirrored', async () => {
     await createAccount(client, 'alice');
