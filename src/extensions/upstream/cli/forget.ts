@@ -19,13 +19,9 @@ export function runForget({ user, id, json }: ForgetFlags): Promise<void> {
   const config = readUpstreamConfig(override(process.env, { UPSTREAM_TOKEN: undefined }));
   return withDatabase(config, async ({ pool }) => {
     const forgotten = await forgetAccount(pool, id === undefined ? { username: user ?? '' } : { id });
-    const { username, removed, left } = forgotten;
-    const parts = Object.entries(removed)
-      .filter(([, number]) => number > 0)
-      .map(([name, number]) => `${number} ${name}`);
-    const what = parts.length > 0 ? ` with ${parts.join(', ')}` : '';
+    const { username, left } = forgotten;
     const shared = left === 0 ? '' : ` Others keep ${left} of its templates, which they have imported.`;
-    say(`Removed the account ${printable(username)} (id ${forgotten.id})${what}.${shared}`);
+    say(`Removed the account ${printable(username)} (id ${forgotten.id}).${shared}`);
     if (json) printJson(forgotten);
   });
 }
