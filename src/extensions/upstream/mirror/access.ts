@@ -14,6 +14,7 @@ import { completeReads, detailModels } from './completeReads.ts';
 import type { Credentials, CredentialsOptions } from './credentials.ts';
 import { createDetailsOnDemand } from './details.ts';
 import type { WaitLimits } from './freshness.ts';
+import { noteWrite, refresh, upstreamFor } from './mirroredAccount.ts';
 
 /**
  * What follows a write that the upstream may have carried out:
@@ -29,7 +30,8 @@ export function createWrites(accounts: Accounts, pool: pg.Pool, longest: number)
     /** Settles when all gateways know of the write, or after the longest wait. */
     note(accountId: number, what: Written): Promise<unknown> {
       for (const listener of listeners) listener(accountId);
-      const noting = Promise.resolve(accounts.known(accountId)?.noteWrite(what));
+      const account = accounts.known(accountId);
+      const noting = account && noteWrite(account, what);
       return resultWithin(longest, Promise.allSettled([announceWrite(pool, accountId), noting]));
     },
   };
@@ -89,9 +91,9 @@ export function createElsewhere(parts: Parts): AccountElsewhere {
     const token = await credentials.of(viewer);
     return (
       account && {
-        upstream: account.upstreamFor(token, guard),
+        upstream: upstreamFor(account, token, guard),
         budget: account.budget,
-        refresh: () => resultWithin(waits.freshness, account.refresh(performance.now())),
+        refresh: () => resultWithin(waits.freshness, refresh(account, performance.now())),
       }
     );
   }

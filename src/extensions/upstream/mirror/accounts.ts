@@ -10,6 +10,7 @@ import { UpstreamError } from '../client/upstream.ts';
 import { createFreshnessStore } from './accountFreshness.ts';
 import { isMirrored } from './mirror.ts';
 import {
+  closeAccount,
   createMirroredAccount,
   type MirroredAccount,
   type MirroredAccountOptions,
@@ -68,7 +69,7 @@ export function createAccounts(options: AccountsOptions) {
   const createOnDemand = createTurns();
   const runLog = createRunLog(logger);
   let requests = 0;
-  const countSkipped = () => [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0);
+  const countSkipped = () => [...accounts.values()].reduce((sum, account) => sum + account.runs.skipped(), 0);
   const unsubscribe = feed.subscribe((change) => {
     // A changed row of User means that an account has been added, removed or renamed.
     if (change.table !== undefined && change.table !== 'User') return;
@@ -113,9 +114,9 @@ export function createAccounts(options: AccountsOptions) {
     /** Removes an account that no token here can read upstream any more. */
     removeUnreachable(userId: number): void {
       const account = accounts.get(userId);
-      if (!account?.isUnreachable) return;
+      if (!account || account.credentials.size > 0) return;
       accounts.delete(userId);
-      const closing = account.close().finally(() => leaving.delete(closing));
+      const closing = closeAccount(account).finally(() => leaving.delete(closing));
       leaving.add(closing);
     },
     figures: () => ({ accounts: accounts.size, skipped: countSkipped(), requests }),
@@ -123,7 +124,7 @@ export function createAccounts(options: AccountsOptions) {
     status: () => `${runLog.status()}${countSkipped() > 0 ? `, ${countSkipped()} records left out` : ''}`,
     async close(): Promise<void> {
       unsubscribe();
-      await Promise.all([...[...accounts.values()].map((account) => account.close()), ...leaving]);
+      await Promise.all([...[...accounts.values()].map(closeAccount), ...leaving]);
     },
   };
 }
