@@ -5,7 +5,6 @@
 
 import type pg from 'pg';
 import { z } from 'zod';
-import type { Transaction } from '../../../database/transaction.ts';
 import { isNotOffered } from '../client/upstream.ts';
 import { areSessionsComplete, noteSessions } from './accountFreshness.ts';
 import { recordId } from './fields.ts';
@@ -215,7 +214,13 @@ async function pullTemplates(run: Run): Promise<void> {
     others.length === 0 && (id !== null || report.countsOf(kinds.dttTemplates.name).skipped === 0);
   if (isKnown && (await readActiveTemplate(pool, account.id)) !== id) {
     await confirm();
-    await setActiveTemplate(transaction, account.id, id);
+    await transaction((client) =>
+      client.query(
+        `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1
+         AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
+        [account.id, id],
+      ),
+    );
   }
 }
 
@@ -226,46 +231,24 @@ async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<num
   return id ?? null;
 }
 
-/** Points the account at its active template. */
-const setActiveTemplate = (transaction: Transaction, accountId: number, id: number | null) =>
-  transaction((client) =>
-    client.query(
-      `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1
-       AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
-      [accountId, id],
-    ),
-  );
-
-/** Pulls lock templates and sessions, and finds the template of the active session. */
+/** Pulls lock templates and sessions, and ties the active session to the template that it was started from. */
 async function pullLocks(run: Run): Promise<void> {
-  const { account, transaction } = run;
-  const template = await readActiveLockTemplate(run);
+  const { account, upstream, signal, transaction } = run;
   await pullKind(run, kinds.lockTemplates);
   await pullKind(run, kinds.lockSessions);
-  // The response does not name the session, and another one may have been started since: the template has to be the same as before.
-  if (!template || (template.id !== null && template.id !== (await readActiveLockTemplate(run))?.id)) return;
-  await setActiveLockTemplate(transaction, account.id, template.id);
-}
-
-/** Ties the active lock session to the template that it was started from. */
-const setActiveLockTemplate = (transaction: Transaction, accountId: number, id: number | null) =>
-  transaction((client) =>
-    client.query(
-      `UPDATE "LockSession" SET "templateId" = $2 WHERE "ownerId" = $1 AND "isActive"
-       AND "templateId" IS DISTINCT FROM $2 AND ($2::int IS NULL OR EXISTS (SELECT FROM "LockTemplate" WHERE id = $2 AND "ownerId" = $1))`,
-      [accountId, id],
-    ),
-  );
-
-/**
- * The template that the active lock session was started from. Its id is null if there is none; the result is undefined if the upstream
- * does not tell.
- */
-async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: number | null } | undefined> {
   const response = await upstream.get('/lkbx/templates/active', signal).catch((error: unknown) => {
     if (!isNotOffered(error)) throw error;
   });
-  return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
+  // Null if no session is active. Any other response without an id does not tell.
+  const id = response === null ? null : z.object({ id: recordId }).safeParse(response).data?.id;
+  if (id === undefined) return;
+  await transaction((client) =>
+    client.query(
+      `UPDATE "LockSession" SET "templateId" = $2 WHERE "ownerId" = $1 AND "isActive" AND "templateId" IS DISTINCT FROM $2
+       AND ($2::int IS NULL OR EXISTS (SELECT FROM "LockTemplate" WHERE id = $2 AND "ownerId" = $1))`,
+      [account.id, id],
+    ),
+  );
 }
 
 /**
