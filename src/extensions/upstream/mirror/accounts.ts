@@ -35,14 +35,10 @@ const maxRequests = 32;
 /** How many connections the requests about accounts may have open. */
 export const maxConnections = maxRequests + mostOnDemand;
 
-/** The same failure is not logged again for this many milliseconds. */
-const logInterval = 1_000;
-
 /** Notes the results of runs, and logs those that fail. */
-export function createRunLog(logger: Logger) {
+function createRunLog(logger: Logger) {
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
-  let logged = { what: '', at: Number.NEGATIVE_INFINITY };
   return {
     succeed(): void {
       lastSuccess = new Date().toISOString();
@@ -51,9 +47,6 @@ export function createRunLog(logger: Logger) {
       const isUpstream = error instanceof UpstreamError;
       const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
       lastError = `${new Date().toISOString()} ${what}`;
-      // An upstream that cannot be reached fails for all accounts, and for every new token: one line is enough.
-      if (isUpstream && logged.what === what && performance.now() - logged.at < logInterval) return;
-      logged = { what, at: performance.now() };
       logger.error(isUpstream ? error.failure : { err: error }, 'mirror not refreshed');
     },
     status: () => `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}`,
