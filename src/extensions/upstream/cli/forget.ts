@@ -3,8 +3,7 @@
 import { withDatabase } from '../../../cli/database.ts';
 import { printJson, say } from '../../../cli/output.ts';
 import { override } from '../../../config/environment.ts';
-import { forgetAccount } from '../mirror/forget.ts';
-import { printable } from '../mirror/report.ts';
+import { forgetAccount, printable } from '../mirror/forget.ts';
 import { readUpstreamConfig } from '../settings.ts';
 
 interface ForgetFlags {

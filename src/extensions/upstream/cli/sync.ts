@@ -3,15 +3,18 @@
 import type pg from 'pg';
 import { withDatabase } from '../../../cli/database.ts';
 import { printJson, printTable, say } from '../../../cli/output.ts';
+import { commandLine, shellWord } from '../../../config/config.ts';
 import { override } from '../../../config/environment.ts';
 import { SetupError } from '../../../errors.ts';
 import { createUpstream, UpstreamError } from '../client/upstream.ts';
-import { countChanges, createRunReport, nextStep, reportColumns, reportRows } from '../mirror/report.ts';
-import { sync } from '../mirror/sync.ts';
+import { createRunReport } from '../mirror/run.ts';
+import { countChanges, sync } from '../mirror/sync.ts';
 import { readUpstreamConfig } from '../settings.ts';
 
 /** How often, in milliseconds, the progress of a long run is reported. */
 const reportInterval = 5_000;
+
+const columns = ['fetched', 'written', 'gone', 'skipped'] as const;
 
 export interface SyncFlags {
   readonly from?: string;
@@ -42,10 +45,16 @@ export async function runSync({ from, full = false, json }: SyncFlags): Promise<
     for (const note of notes) say(note);
     if (json)
       printJson({ username: account.username, requests, notes, records: Object.fromEntries(countsByKind) });
-    else printTable(['', ...reportColumns], reportRows(done));
+    else {
+      const rows = [...countsByKind].map(([name, counts]) => [
+        name,
+        ...columns.map((each) => String(counts[each])),
+      ]);
+      printTable(['', ...columns], rows);
+    }
     const summary = countChanges(done) > 0 ? 'Done' : 'Nothing has changed';
     say(`${summary}, with ${requests} requests.`);
-    say(`Next: ${nextStep(account, config)}`);
+    say(`Next: ${commandLine(config, `token create --user ${shellWord(account.username)} --name mirror`)}`);
   };
   try {
     await withDatabase(config, ({ pool }) => run(pool), { mayCreate: true });

@@ -5,7 +5,6 @@ import { program } from '../../../config/config.ts';
 import { inTransaction } from '../../../database/transaction.ts';
 import { SetupError } from '../../../errors.ts';
 import { removeTemplates } from './library.ts';
-import { printable } from './report.ts';
 import { acquireSharedLock, selectIds } from './rows.ts';
 
 /** An account of a mirror, by its name or its id. */
@@ -49,3 +48,6 @@ async function findAccount(
     `The mirror has no account of the ${what}. \`${program()} user list\` names its accounts.`,
   );
 }
+
+/** A name from upstream, quoted and without control characters. */
+export const printable = (text: string) => JSON.stringify(text.replace(/\p{C}/gu, ' '));

@@ -9,7 +9,6 @@ import { inTransaction, type Transaction } from '../../../database/transaction.t
 import { SetupError } from '../../../errors.ts';
 import { AnotherAccount, type Upstream } from '../client/upstream.ts';
 import { type Account, readAccountId } from './account.ts';
-import { createRunReport, type RunReport } from './report.ts';
 
 export interface RunOptions {
   readonly pool: pg.Pool;
@@ -22,6 +21,37 @@ export interface RunOptions {
   readonly report?: RunReport;
   /** The mark of the last write before the run, which it reads back. */
   readonly mark?: number | undefined;
+}
+
+interface RecordCounts {
+  fetched: number;
+  written: number;
+  gone: number;
+  skipped: number;
+}
+
+export type RunReport = ReturnType<typeof createRunReport>;
+
+export function createRunReport() {
+  const countsByKind = new Map<string, RecordCounts>();
+  const notes: string[] = [];
+
+  function countsOf(kind: string): RecordCounts {
+    const counts = countsByKind.get(kind) ?? { fetched: 0, written: 0, gone: 0, skipped: 0 };
+    countsByKind.set(kind, counts);
+    return counts;
+  }
+  return {
+    countsByKind,
+    countsOf,
+    /** How many records it has read so far. */
+    fetched: () => [...countsByKind.values()].reduce((sum, { fetched }) => sum + fetched, 0),
+    notes,
+    skip(kind: string, where: string, why: string): void {
+      countsOf(kind).skipped++;
+      notes.push(`${where}: ${why}; skipped.`);
+    },
+  };
 }
 
 export type Run = ReturnType<typeof createRun>;

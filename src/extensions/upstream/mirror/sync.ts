@@ -12,8 +12,14 @@ import { type FailedDetails, pullDetails } from './details.ts';
 import { kinds } from './kinds.ts';
 import { addAccount } from './mirror.ts';
 import { pullLists } from './pull.ts';
-import { countChanges, createRunReport, type RunReport, type SyncReport } from './report.ts';
-import { anotherAccount, createRun, type RunOptions, whileLeased } from './run.ts';
+import {
+  anotherAccount,
+  createRun,
+  createRunReport,
+  type RunOptions,
+  type RunReport,
+  whileLeased,
+} from './run.ts';
 
 export interface SyncOptions extends RunOptions {
   /** The account that the token has to belong to, if that is known. */
@@ -23,6 +29,16 @@ export interface SyncOptions extends RunOptions {
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
 }
+
+export interface SyncReport extends Pick<RunReport, 'countsByKind' | 'notes'> {
+  readonly account: Account;
+  /** When all lists were last read, as in `StoredFreshness`. */
+  readonly refreshedAt: number | undefined;
+  readonly requests: number;
+}
+
+export const countChanges = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>): number =>
+  [...countsByKind.values()].reduce((sum, { written, gone }) => sum + written + gone, 0);
 
 /**
  * Updates the mirror to what the upstream has. Returns undefined while another run is under way.

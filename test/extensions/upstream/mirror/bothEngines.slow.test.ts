@@ -4,10 +4,10 @@ import { afterAll, expect, it } from 'vitest';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
 import {
   countChanges,
-  reportRows,
+  type SyncOptions,
   type SyncReport,
-} from '../../../../src/extensions/upstream/mirror/report.ts';
-import { type SyncOptions, sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
+  sync,
+} from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { databaseWith } from '../../../support/setUp.ts';
 import { compare } from '../support/compare.ts';
 import { createRandom } from '../support/standIn/random.ts';
@@ -36,7 +36,9 @@ async function run(options: Partial<SyncOptions> = {}): Promise<SyncReport> {
 it('a mirror has what the upstream has after a run, and is not changed by a second one, which takes few requests', async () => {
   const report = await run();
   expect(report.requests).toBe(service.count());
-  expect(reportRows(report).map((cells) => cells.join(' '))).toEqual([
+  expect(
+    [...report.countsByKind].map(([name, counts]) => [name, ...Object.values(counts)].join(' ')),
+  ).toEqual([
     'user 1 0 0 0',
     'DTT devices 2 2 0 0',
     'DTT templates 4 4 0 0',
