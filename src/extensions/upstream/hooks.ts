@@ -24,6 +24,7 @@ import { longestActivation } from './mirror/activation.ts';
 import { openCredentials } from './mirror/credentials.ts';
 import { usualWaits, type WaitLimits, waitUntilFresh } from './mirror/freshness.ts';
 import { checkMirror } from './mirror/mirror.ts';
+import { touch } from './mirror/mirroredAccount.ts';
 import { createProxy } from './proxy/proxy.ts';
 import type { UpstreamConfig } from './settings.ts';
 
@@ -74,7 +75,7 @@ export async function openUpstream(
         /** For a stream that is open, which counts as use of the token and the account. */
         async recheck(viewer: Viewer): Promise<boolean> {
           if (!(await tokens.recheck(viewer))) return false;
-          accounts.getOrAdd(viewer.id).touch();
+          touch(accounts.getOrAdd(viewer.id));
           return true;
         },
       },

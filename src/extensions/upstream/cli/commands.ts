@@ -18,7 +18,7 @@ export const forgetCommand = new Command('forget')
   .description('remove an account from a mirror, with its tokens and all that it alone has')
   .option('--user <name>', 'what the account is called')
   .option('--id <id>', 'its id, instead of its name', parseId)
-  .option('--json', 'what was removed, as JSON')
+  .option('--json', 'the account, as JSON')
   .action(({ user, id, json }: { user?: string; id?: number; json?: true }, command: Command) => {
     if ((user === undefined) === (id === undefined))
       command.error('error: name the account, by --user or by --id');

@@ -3,8 +3,7 @@
 import { withDatabase } from '../../../cli/database.ts';
 import { printJson, say } from '../../../cli/output.ts';
 import { override } from '../../../config/environment.ts';
-import { forgetAccount } from '../mirror/forget.ts';
-import { printable } from '../mirror/report.ts';
+import { forgetAccount, printable } from '../mirror/forget.ts';
 import { readUpstreamConfig } from '../settings.ts';
 
 interface ForgetFlags {
@@ -19,13 +18,9 @@ export function runForget({ user, id, json }: ForgetFlags): Promise<void> {
   const config = readUpstreamConfig(override(process.env, { UPSTREAM_TOKEN: undefined }));
   return withDatabase(config, async ({ pool }) => {
     const forgotten = await forgetAccount(pool, id === undefined ? { username: user ?? '' } : { id });
-    const { username, removed, left } = forgotten;
-    const parts = Object.entries(removed)
-      .filter(([, number]) => number > 0)
-      .map(([name, number]) => `${number} ${name}`);
-    const what = parts.length > 0 ? ` with ${parts.join(', ')}` : '';
+    const { username, left } = forgotten;
     const shared = left === 0 ? '' : ` Others keep ${left} of its templates, which they have imported.`;
-    say(`Removed the account ${printable(username)} (id ${forgotten.id})${what}.${shared}`);
+    say(`Removed the account ${printable(username)} (id ${forgotten.id}).${shared}`);
     if (json) printJson(forgotten);
   });
 }

@@ -3,15 +3,18 @@
 import type pg from 'pg';
 import { withDatabase } from '../../../cli/database.ts';
 import { printJson, printTable, say } from '../../../cli/output.ts';
+import { commandLine, shellWord } from '../../../config/config.ts';
 import { override } from '../../../config/environment.ts';
 import { SetupError } from '../../../errors.ts';
 import { createUpstream, UpstreamError } from '../client/upstream.ts';
-import { countChanges, nextStep, type OnProgress, reportColumns, reportRows } from '../mirror/report.ts';
-import { sync } from '../mirror/sync.ts';
+import { createRunReport } from '../mirror/run.ts';
+import { countChanges, sync } from '../mirror/sync.ts';
 import { readUpstreamConfig } from '../settings.ts';
 
 /** How often, in milliseconds, the progress of a long run is reported. */
 const reportInterval = 5_000;
+
+const columns = ['fetched', 'written', 'gone', 'skipped'] as const;
 
 export interface SyncFlags {
   readonly from?: string;
@@ -33,23 +36,25 @@ export async function runSync({ from, full = false, json }: SyncFlags): Promise<
     token,
     onRetry: (reason, attempt, attempts) => say(`${reason}; trying again (${attempt} of ${attempts})`),
   });
-  let reportedAt = performance.now();
-  const onProgress: OnProgress = (kind, fetched, expected) => {
-    if (performance.now() - reportedAt < reportInterval) return;
-    reportedAt = performance.now();
-    say(`${kind}: ${fetched}${expected ? ` of about ${expected}` : ''} so far`);
-  };
+  const report = createRunReport();
+  const progress = setInterval(() => say(`${report.fetched()} records so far`), reportInterval);
   const run = async (pool: pg.Pool) => {
-    const report = await sync({ pool, upstream, full, signal: stop.signal, onProgress });
-    if (!report) throw new SetupError('Another run is under way. Try again when it has ended.');
-    const { account, countsByKind, requests, notes } = report;
+    const done = await sync({ pool, upstream, full, signal: stop.signal, report });
+    if (!done) throw new SetupError('Another run is under way. Try again when it has ended.');
+    const { account, countsByKind, requests, notes } = done;
     for (const note of notes) say(note);
     if (json)
       printJson({ username: account.username, requests, notes, records: Object.fromEntries(countsByKind) });
-    else printTable(['', ...reportColumns], reportRows(report));
-    const summary = countChanges(report) > 0 ? 'Done' : 'Nothing has changed';
+    else {
+      const rows = [...countsByKind].map(([name, counts]) => [
+        name,
+        ...columns.map((each) => String(counts[each])),
+      ]);
+      printTable(['', ...columns], rows);
+    }
+    const summary = countChanges(done) > 0 ? 'Done' : 'Nothing has changed';
     say(`${summary}, with ${requests} requests.`);
-    say(`Next: ${nextStep(account, config)}`);
+    say(`Next: ${commandLine(config, `token create --user ${shellWord(account.username)} --name mirror`)}`);
   };
   try {
     await withDatabase(config, ({ pool }) => run(pool), { mayCreate: true });
@@ -59,6 +64,7 @@ export async function runSync({ from, full = false, json }: SyncFlags): Promise<
     say('Interrupted. What was read is stored, and the next run goes on.');
     process.exitCode = 130;
   } finally {
+    clearInterval(progress);
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
 }

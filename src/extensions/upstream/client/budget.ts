@@ -8,9 +8,6 @@ export type Priority = 'demand' | 'refresh' | 'details';
 /** The share of the budget up to which requests of a priority are sent. The rest stays for more urgent requests. */
 const shares: Readonly<Record<Priority, number>> = { demand: 1, refresh: 0.95, details: 0.8 };
 
-/** The share for details in the first minute of an account: how much its clients will request is not known yet. */
-const shareOfFirstDetails = 0.4;
-
 /** The share that is reserved for refreshes, even if requests that cannot wait use the whole budget. */
 const ownOfRefresh = 0.15;
 
@@ -34,7 +31,6 @@ export function createBudget(
 ) {
   const sent = createLastMinute();
   const refreshed = createLastMinute();
-  const began = performance.now();
   let pausedUntil = Number.NEGATIVE_INFINITY;
   const remainingPause = () => Math.max(pausedUntil - performance.now(), 0);
 
@@ -43,12 +39,7 @@ export function createBudget(
     priority === 'refresh' && refreshed.times().length < Math.ceil(rate * ownOfRefresh);
 
   /** Up to how many requests in a minute, of all priorities, a request of this priority is sent. */
-  function mostFor(priority: Priority): number {
-    if (priority === 'demand') return rate;
-    const isFirstMinute = performance.now() - began < window;
-    const share = priority === 'details' && isFirstMinute ? shareOfFirstDetails : shares[priority];
-    return Math.max(Math.floor(rate * share), 1);
-  }
+  const mostFor = (priority: Priority) => Math.max(Math.floor(rate * shares[priority]), 1);
 
   /** After how many milliseconds this many requests may be sent; 0 for now. */
   function delayFor(count: number, priority: Priority = 'demand'): number {

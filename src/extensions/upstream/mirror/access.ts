@@ -7,14 +7,14 @@ import type { RunInTurn } from '../../../database/turns.ts';
 import { resultWithin } from '../../../database/waiting.ts';
 import { clientError } from '../../../errors.ts';
 import type { AccountElsewhere } from '../../../schema/context.ts';
-import { announceWrite, type WriteScope } from './accountFreshness.ts';
+import { announceWrite, type Written } from './accountFreshness.ts';
 import type { Accounts } from './accounts.ts';
 import { createActivation } from './activation.ts';
 import { completeReads, detailModels } from './completeReads.ts';
 import type { Credentials, CredentialsOptions } from './credentials.ts';
 import { createDetailsOnDemand } from './details.ts';
 import type { WaitLimits } from './freshness.ts';
-import { allParts } from './pull.ts';
+import { noteWrite, refresh, upstreamFor } from './mirroredAccount.ts';
 
 /**
  * What follows a write that the upstream may have carried out:
@@ -28,9 +28,10 @@ export function createWrites(accounts: Accounts, pool: pg.Pool, longest: number)
   return {
     add: (listener: (accountId: number) => void) => void listeners.add(listener),
     /** Settles when all gateways know of the write, or after the longest wait. */
-    note(accountId: number, scope: WriteScope): Promise<unknown> {
+    note(accountId: number, what: Written): Promise<unknown> {
       for (const listener of listeners) listener(accountId);
-      const noting = Promise.resolve(accounts.known(accountId)?.noteWrite(scope));
+      const account = accounts.known(accountId);
+      const noting = account && noteWrite(account, what);
       return resultWithin(longest, Promise.allSettled([announceWrite(pool, accountId), noting]));
     },
   };
@@ -76,7 +77,7 @@ export function createForwarding({ base, waits, accounts, credentials, writes }:
          * Must be called after a write, below the base, that the upstream may have carried out. Settles once all gateways have been
          * told, or after the longest wait.
          */
-        noteWrite: (path: string) => writes.note(viewer.id, scopeOf(path)),
+        noteWrite: (path: string) => writes.note(viewer.id, writtenAt(path)),
       };
     },
   };
@@ -90,9 +91,9 @@ export function createElsewhere(parts: Parts): AccountElsewhere {
     const token = await credentials.of(viewer);
     return (
       account && {
-        upstream: account.upstreamFor(token, guard),
+        upstream: upstreamFor(account, token, guard),
         budget: account.budget,
-        refresh: () => resultWithin(waits.freshness, account.refresh(performance.now())),
+        refresh: () => resultWithin(waits.freshness, refresh(account, performance.now())),
       }
     );
   }
@@ -103,7 +104,7 @@ export function createElsewhere(parts: Parts): AccountElsewhere {
       pool,
       logger,
       accountOf,
-      onActivated: ({ id }) => writes.note(id, { parts: ['dttTemplates'] }),
+      onActivated: ({ id }) => writes.note(id, 'template'),
       unreachable: clientError(code, message),
     }),
     incomplete: detailModels,
@@ -112,8 +113,7 @@ export function createElsewhere(parts: Parts): AccountElsewhere {
 }
 
 /** What a write to a path may have changed. */
-function scopeOf(path: string): WriteScope {
-  if (/^\/dtt\/(templates|settings)(\/|$)/.test(path)) return { parts: ['dttTemplates'] };
-  if (/^\/lkbx\/sessions?(\/|$)/.test(path)) return { parts: ['lkbxDevices', 'locks'] };
-  return { parts: allParts, ofSession: /^\/dtt\/sessions\/./.test(path) };
+function writtenAt(path: string): Written {
+  if (/^\/dtt\/(templates|settings)(\/|$)/.test(path)) return 'template';
+  return /^\/dtt\/sessions\/./.test(path) ? 'session' : 'other';
 }

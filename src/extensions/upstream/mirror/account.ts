@@ -5,8 +5,7 @@
 
 import { z } from 'zod';
 import { type Upstream, unreadable } from '../client/upstream.ts';
-import { count, int, name, recordId, text, username } from './fields.ts';
-import { firstIssue } from './list.ts';
+import { count, firstIssue, int, name, recordId, text, username } from './fields.ts';
 
 export const user = z.object({
   id: recordId,

@@ -9,7 +9,6 @@ import pRetry from 'p-retry';
 import type pg from 'pg';
 import type { Transaction } from '../../../database/transaction.ts';
 import { createSharedRuns } from '../../../database/waiting.ts';
-import { allParts, type Part } from './pull.ts';
 import { isHeld } from './run.ts';
 
 export interface StoredFreshness {
@@ -52,10 +51,10 @@ export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
 
   /**
    * Notes that a client has written upstream, and tells all gateways. There is no mark for an account that is not here yet.
-   * @param ofSession whether the client may have changed or deleted a session: then the next run reads the whole list.
+   * @param what if the client may have changed or deleted a session, the next run reads the whole list.
    * @returns the mark of the write, and that of the one before it, if that had not been read back.
    */
-  async storeWrite(ofSession = false) {
+  async storeWrite(what: Written) {
     const { rows } = await untilNoted(() =>
       pool.query<{ mark: Date | null; previous: Date | null }>(
         // Each mark differs from the one before, whatever the clock says.
@@ -65,7 +64,7 @@ export const createFreshnessStore = (pool: pg.Pool, userId: number) => ({
                "sessionsComplete" = "sessionsComplete" AND NOT $2
              FROM before WHERE account."userId" = before."userId" RETURNING "writtenAt" AS mark, previous)
          SELECT mark, previous, announce($1::int || ' User') FROM (SELECT) AS once LEFT JOIN noted ON true`,
-        [userId, ofSession],
+        [userId, what === 'session'],
       ),
     );
     return { mark: sinceEpoch(rows[0]?.mark), previous: sinceEpoch(rows[0]?.previous) };
@@ -104,11 +103,35 @@ export const storeRead = (
     return sinceEpoch(rows[0]?.refreshedAt);
   });
 
-export interface WriteScope {
-  readonly parts: readonly Part[];
-  /** Whether it may have changed or deleted a session, however old. */
-  readonly ofSession?: boolean;
+/** Whether the mirror is known to have every session that is older than its newest one. */
+export async function areSessionsComplete(pool: pg.Pool, accountId: number): Promise<boolean> {
+  const { rowCount } = await pool.query(
+    'SELECT FROM "MirroredAccount" WHERE "userId" = $1 AND "sessionsComplete"',
+    [accountId],
+  );
+  return rowCount === 1;
 }
+
+/**
+ * Notes whether the mirror has all older sessions. A run cannot know that if a client has written since the run began.
+ * @param mark of the last write before it.
+ */
+export const noteSessions = (
+  transaction: Transaction,
+  accountId: number,
+  isComplete: boolean,
+  mark?: number,
+) =>
+  transaction((client) =>
+    client.query(
+      `UPDATE "MirroredAccount" SET "sessionsComplete" = $2
+       WHERE "userId" = $1 AND (NOT $2 OR "writtenAt" IS NOT DISTINCT FROM $3)`,
+      [accountId, isComplete, mark === undefined ? undefined : new Date(mark)],
+    ),
+  );
+
+/** What a client may have written: a template, a session, or anything but these. */
+export type Written = 'template' | 'session' | 'other';
 
 /** The age, in milliseconds, that counts for lists whose age is unknown, since the clock of the database was set back: a day. */
 const unknownAge = 24 * 60 * 60_000;
@@ -141,8 +164,8 @@ export function createAccountFreshness(store: FreshnessStore, onChanged: () => v
   let stored: Pick<StoredFreshness, 'refreshedAt' | 'mark'> = { refreshedAt: undefined, mark: undefined };
   /** Writes through this process that are not in the database, or not yet. */
   const unnoted = new Set<object>();
-  /** The mark of the last write through this process, and the lists that this process has changed since they were read. */
-  let own: { mark: number | undefined; parts: readonly Part[] } = { mark: undefined, parts: [] };
+  /** The mark of the last write, if since the lists were read only templates were written, all through this process. */
+  let ofTemplates: number | undefined;
 
   /** Reads the state in the database, which other processes change as well. Returns whether a run reads lists. */
   const loader = createLoader(async (): Promise<boolean> => {
@@ -171,36 +194,34 @@ export function createAccountFreshness(store: FreshnessStore, onChanged: () => v
     },
     ...loader,
     /** Notes a write, first here and then in the database. */
-    async noteWrite({ parts, ofSession }: WriteScope): Promise<void> {
+    async noteWrite(what: Written): Promise<void> {
       const write = {};
       unnoted.add(write);
-      const { mark, previous } = await store.storeWrite(ofSession);
-      const before = previous === undefined ? [] : previous === own.mark ? own.parts : allParts;
-      own = { mark, parts: [...new Set([...before, ...parts])] };
+      const { mark, previous } = await store.storeWrite(what);
+      const areTemplates = what === 'template' && (previous === undefined || previous === ofTemplates);
+      ofTemplates = areTemplates ? mark : undefined;
       // A read in flight may have begun before the write.
       await loader.reload();
       unnoted.delete(write);
     },
     /**
-     * Begins a run. Returns the lists that it has to read, the mark of the last write, and a function to call after they are read.
+     * Begins a run. Returns whether it may read only templates, the mark of the last write, and a function to call after it.
      * @param isWhole whether it has to read all lists, whatever was written.
      */
     begin(isWhole: boolean) {
       const { mark } = stored;
       const writes = [...unnoted];
-      // A write through another process may have changed any list.
-      const isKnown = writes.length === 0 && mark === own.mark;
-      const parts = isKnown && !isWhole ? own.parts : allParts;
+      const onlyTemplates = !isWhole && writes.length === 0 && mark !== undefined && mark === ofTemplates;
       return {
         mark,
-        parts,
+        onlyTemplates,
         /** @param askedAt when the run began. @param began the same by the database's clock, in milliseconds since the epoch. */
         end(askedAt: number, began: number): void {
           // Another process may have written the rows that the run has found, and its announcement may be late.
           onChanged();
           for (const write of writes) unnoted.delete(write);
           if (stored.mark === mark) stored = { ...stored, mark: undefined };
-          if (parts.length < allParts.length) return;
+          if (onlyTemplates) return;
           refreshedAt = askedAt;
           stored = { ...stored, refreshedAt: began };
         },

@@ -10,6 +10,7 @@ import { UpstreamError } from '../client/upstream.ts';
 import { createFreshnessStore } from './accountFreshness.ts';
 import { isMirrored } from './mirror.ts';
 import {
+  closeAccount,
   createMirroredAccount,
   type MirroredAccount,
   type MirroredAccountOptions,
@@ -34,14 +35,10 @@ const maxRequests = 32;
 /** How many connections the requests about accounts may have open. */
 export const maxConnections = maxRequests + mostOnDemand;
 
-/** The same failure is not logged again for this many milliseconds. */
-const logInterval = 1_000;
-
 /** Notes the results of runs, and logs those that fail. */
-export function createRunLog(logger: Logger) {
+function createRunLog(logger: Logger) {
   let lastSuccess: string | undefined;
   let lastError: string | undefined;
-  let logged = { what: '', at: Number.NEGATIVE_INFINITY };
   return {
     succeed(): void {
       lastSuccess = new Date().toISOString();
@@ -50,9 +47,6 @@ export function createRunLog(logger: Logger) {
       const isUpstream = error instanceof UpstreamError;
       const what = isUpstream ? error.failure.failure : 'the mirror could not be written';
       lastError = `${new Date().toISOString()} ${what}`;
-      // An upstream that cannot be reached fails for all accounts, and for every new token: one line is enough.
-      if (isUpstream && logged.what === what && performance.now() - logged.at < logInterval) return;
-      logged = { what, at: performance.now() };
       logger.error(isUpstream ? error.failure : { err: error }, 'mirror not refreshed');
     },
     status: () => `last success ${lastSuccess ?? 'never'}, last error ${lastError ?? 'none'}`,
@@ -68,7 +62,7 @@ export function createAccounts(options: AccountsOptions) {
   const createOnDemand = createTurns();
   const runLog = createRunLog(logger);
   let requests = 0;
-  const countSkipped = () => [...accounts.values()].reduce((sum, account) => sum + account.skipped(), 0);
+  const countSkipped = () => [...accounts.values()].reduce((sum, account) => sum + account.runs.skipped(), 0);
   const unsubscribe = feed.subscribe((change) => {
     // A changed row of User means that an account has been added, removed or renamed.
     if (change.table !== undefined && change.table !== 'User') return;
@@ -113,9 +107,9 @@ export function createAccounts(options: AccountsOptions) {
     /** Removes an account that no token here can read upstream any more. */
     removeUnreachable(userId: number): void {
       const account = accounts.get(userId);
-      if (!account?.isUnreachable) return;
+      if (!account || account.credentials.size > 0) return;
       accounts.delete(userId);
-      const closing = account.close().finally(() => leaving.delete(closing));
+      const closing = closeAccount(account).finally(() => leaving.delete(closing));
       leaving.add(closing);
     },
     figures: () => ({ accounts: accounts.size, skipped: countSkipped(), requests }),
@@ -123,7 +117,7 @@ export function createAccounts(options: AccountsOptions) {
     status: () => `${runLog.status()}${countSkipped() > 0 ? `, ${countSkipped()} records left out` : ''}`,
     async close(): Promise<void> {
       unsubscribe();
-      await Promise.all([...[...accounts.values()].map((account) => account.close()), ...leaving]);
+      await Promise.all([...[...accounts.values()].map(closeAccount), ...leaving]);
     },
   };
 }

@@ -96,22 +96,20 @@ export function completeReads(viewer: Viewer, sql: Sql, watch: RunInTurn, fetchD
     if (ids.length > 0) await watch(() => fetchDetails(viewer, model, ids));
   }
 
-  async function idsOf(type: RecordType, condition: object): Promise<number[]> {
-    const where = { AND: [visibleTo(viewer, type), condition] };
-    // The query selects the id.
-    const rows = (await sql.findMany(type, { select: { id: true }, where })) as { readonly id: number }[];
-    return rows.map(({ id }) => id);
-  }
-
   /** Fetches the pending details of every record to which one of these segments may belong: only the row of the record says it. */
   async function fetchAround(model: RecordType, ids: readonly number[]): Promise<void> {
-    const fetchPending = async (owner: DetailedModel, condition: object) =>
-      fetch(owner, await idsOf(owner, { detailsPending: true, ...condition }));
-    if (model === 'TrainerSegment')
-      return fetchPending('DttSession', { segments: { some: { id: { in: [...ids] } } } });
-    const known = await idsOf(model, { id: { in: [...ids] }, template: { detailsPending: false } });
-    // Any pending template may have the unknown segments.
-    if (known.length < new Set(ids).size) await fetchPending('DttTemplate', {});
+    // Any pending template may have segments that are unknown here.
+    const [owner, condition]: [DetailedModel, object] =
+      model === 'TrainerSegment'
+        ? ['DttSession', { segments: { some: { id: { in: [...ids] } } } }]
+        : ['DttTemplate', {}];
+    const where = { AND: [visibleTo(viewer, owner), { detailsPending: true }, condition] };
+    // The query selects the id.
+    const rows = (await sql.findMany(owner, { select: { id: true }, where })) as { readonly id: number }[];
+    await fetch(
+      owner,
+      rows.map(({ id }) => id),
+    );
   }
 
   return {

@@ -20,6 +20,7 @@ import {
 import { messages as upstreamMessages } from '../messages.ts';
 import { readAccountId } from './account.ts';
 import type { Accounts, AccountsOptions } from './accounts.ts';
+import { touch } from './mirroredAccount.ts';
 
 export interface CredentialsOptions extends Pick<AccountsOptions, 'base' | 'logger' | 'timing' | 'interval'> {
   readonly accounts: Accounts;
@@ -63,11 +64,11 @@ export function openCredentials(options: CredentialsOptions) {
     onBegin(credential) {
       const account = accounts.getOrAdd(credential.viewer.id);
       account.budget.note();
-      account.add(credential);
+      account.credentials.add(credential);
     },
     onEnd(credential) {
       const { id } = credential.viewer;
-      accounts.getOrAdd(id).remove(credential);
+      accounts.getOrAdd(id).credentials.delete(credential);
       if (!hasConfiguredToken) accounts.removeUnreachable(id);
     },
     onOther: () =>
@@ -88,7 +89,7 @@ export function openCredentials(options: CredentialsOptions) {
       if ('viewer' in found && !own)
         accounts.noteFailure(new Unauthorized('', { failure: 'rejected the token' }));
       firstCheck.settle();
-      if (own) accounts.getOrAdd(own.id).touch();
+      if (own) touch(accounts.getOrAdd(own.id));
       // Until the upstream accepts it, the token is checked as often as the account would be read.
       await sleep(own ? maxAge : options.interval, undefined, { signal: closing.signal }).catch(() => {});
     }

@@ -12,8 +12,8 @@ import { inTransaction, type Transaction } from '../../../database/transaction.t
 import { clientError } from '../../../errors.ts';
 import type { Budget } from '../client/budget.ts';
 import { type Upstream, UpstreamBusy, UpstreamError } from '../client/upstream.ts';
-import { noteSessions } from './accountRows.ts';
-import { kindsOf } from './kinds.ts';
+import { noteSessions } from './accountFreshness.ts';
+import { kinds } from './kinds.ts';
 import { concurrency, endsRun, fetchRecord } from './list.ts';
 import { noteDenied, readPending, readStillPending } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './rows.ts';
@@ -110,7 +110,8 @@ export function createDetailsOnDemand(options: DetailsOnDemandOptions): FetchDet
   function fetchOnce(upstream: Upstream, kind: Kind, accountId: number, id: number, held: Row | undefined) {
     // Two accounts that see the same template send different tokens. A record that has changed here since a request needs another one.
     const key = `${accountId} ${kind.table} ${id} ${held?.listedDigest}`;
-    const fetching = underWay.get(key) ?? fetchRecord(upstream, kind, id).finally(() => underWay.delete(key));
+    const fetching =
+      underWay.get(key) ?? fetchRecord(upstream, kind, id, accountId).finally(() => underWay.delete(key));
     underWay.set(key, fetching);
     return fetching;
   }
@@ -120,8 +121,7 @@ export function createDetailsOnDemand(options: DetailsOnDemandOptions): FetchDet
     const { upstream, budget } = found;
     const affordable = ids.slice(0, budget.available());
     const left = ids.length - affordable.length;
-    const { dttTemplates, dttSessions } = kindsOf(viewer.id);
-    const kind = model === 'DttTemplate' ? dttTemplates : dttSessions;
+    const kind = model === 'DttTemplate' ? kinds.dttTemplates : kinds.dttSessions;
     const reader: DetailsReader = {
       pool,
       accountId: viewer.id,
@@ -159,11 +159,11 @@ export type FailedDetails = Map<string, number>;
  * @throws {UpstreamError} if the upstream cannot be used. The details that were read before the error are written.
  */
 export async function pullDetails(run: Run, failed?: FailedDetails): Promise<void> {
-  for (const kind of [run.kinds.dttTemplates, run.kinds.dttSessions]) await pullDetailsOf(run, kind, failed);
+  for (const kind of [kinds.dttTemplates, kinds.dttSessions]) await pullDetailsOf(run, kind, failed);
 }
 
 async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undefined): Promise<void> {
-  const { pool, account, transaction, signal, report } = run;
+  const { pool, account, upstream, transaction, signal, report } = run;
   const name = `details of ${kind.name}`;
   const counts = report.countsOf(name);
   const keyOf = (id: number) => `${kind.table} ${id}`;
@@ -171,16 +171,23 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
   const lastFailed = (id: number) => failed?.get(keyOf(id)) ?? Number.NEGATIVE_INFINITY;
   const pending = await readPending(pool, kind, account.id);
   const due = pending.filter((id) => performance.now() - lastFailed(id) >= failureLasts);
-  const noteFetched = () => {
-    counts.fetched++;
-    run.onProgress?.(name, counts.fetched, due.length);
+  let failures = 0;
+  /** Tolerates a few failures in a row; after more, the upstream counts as away. */
+  const fetch: DetailsReader['fetch'] = async (id, end) => {
+    try {
+      const found = await fetchRecord(upstream, kind, id, account.id, AbortSignal.any([signal, end]));
+      failures = 0;
+      if (typeof found === 'object') counts.fetched++;
+      return found;
+    } catch (error) {
+      if (endsRun(error) || end.aborted) throw error;
+      // Even if this ends the run: otherwise the next run would end at the same records.
+      noteFailed(id);
+      if (++failures > maxFailures) throw error;
+      return 'it is not available';
+    }
   };
-  const reader = {
-    pool,
-    accountId: account.id,
-    transaction,
-    fetch: createFetcher(run, kind, noteFailed, noteFetched),
-  };
+  const reader = { pool, accountId: account.id, transaction, fetch };
   for (let start = 0; start < due.length; start += batchSize) {
     signal.throwIfAborted();
     const batch = due.slice(start, start + batchSize);
@@ -195,30 +202,6 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
   const still = new Set(failed?.size ? (await readPending(pool, kind, account.id)).map(keyOf) : []);
   for (const key of failed?.keys() ?? [])
     if (key.startsWith(kind.table) && !still.has(key)) failed?.delete(key);
-}
-
-/** Makes a function that fetches records. It tolerates a few failures in a row; after more, the upstream counts as away. */
-function createFetcher(
-  { upstream, signal: end }: Run,
-  kind: Kind,
-  noteFailed: (id: number) => void,
-  noteFetched: () => void,
-): DetailsReader['fetch'] {
-  let failures = 0;
-  return async (id, signal) => {
-    try {
-      const found = await fetchRecord(upstream, kind, id, AbortSignal.any([end, signal]));
-      failures = 0;
-      if (typeof found === 'object') noteFetched();
-      return found;
-    } catch (error) {
-      if (endsRun(error) || signal.aborted) throw error;
-      // Even if this ends the run: otherwise the next run would end at the same records.
-      noteFailed(id);
-      if (++failures > maxFailures) throw error;
-      return 'it is not available';
-    }
-  };
 }
 
 /** Notes that records are missing. @param denied those whose details are given up. */

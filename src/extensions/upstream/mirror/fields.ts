@@ -47,11 +47,6 @@ export const instant = isoInstant
   }, 'is not between the years 1000 and 9999')
   .transform((value) => new Date(value).toISOString());
 
-const unless =
-  <Value>(makesSense: (value: Value) => boolean) =>
-  (value: Value | null | undefined) =>
-    value == null || makesSense(value) ? value : null;
-
 /** In seconds. */
 export const duration = int.transform((value) => Math.max(value, 0));
 
@@ -61,15 +56,16 @@ export const withTitle = <Row extends { readonly id: number; readonly name: stri
   row: Row,
 ) => (/\S/.test(row.name) ? row : { ...row, name: `${kind} ${row.id}` });
 
-const notNegative = unless((value: number) => value >= 0);
+/** A measure. One that is out of its range, or no number, is null. */
+const measure = (schema: z.ZodType<number>) => numeric(schema).nullish().catch(null);
 
 /** A number of seconds, repetitions and the like. */
-export const count = int.nullish().transform(notNegative);
+export const count = measure(z.int32().min(0));
 
 /** A measure that is never below 0, such as a distance. */
-export const amount = number.nullish().transform(notNegative);
+export const amount = measure(z.number().min(0));
 
-export const percent = number.nullish().transform(unless((value) => value >= 0 && value <= 100));
+export const percent = measure(z.number().min(0).max(100));
 
 /** A MAC address, normalised to upper case with colons. */
 export const macAddress = name.nullish().transform((value) => {
@@ -80,3 +76,10 @@ export const macAddress = name.nullish().transform((value) => {
 });
 
 export const segments = <S extends z.ZodType>(segment: S) => z.array(segment).max(1000);
+
+/** The first issue, with the path of the field that it is about. */
+export function firstIssue(error: z.ZodError | undefined): string {
+  const [issue] = error?.issues ?? [];
+  if (!issue) return 'is not valid';
+  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message;
+}

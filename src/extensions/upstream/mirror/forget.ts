@@ -4,29 +4,15 @@ import type pg from 'pg';
 import { program } from '../../../config/config.ts';
 import { inTransaction } from '../../../database/transaction.ts';
 import { SetupError } from '../../../errors.ts';
-import { kindsOf } from './kinds.ts';
 import { removeTemplates } from './library.ts';
-import { printable } from './report.ts';
 import { acquireSharedLock, selectIds } from './rows.ts';
 
 /** An account of a mirror, by its name or its id. */
 type WhichAccount = { readonly username: string } | { readonly id: number };
 
 /**
- * The names of the rows that an account owns, by their tables. Sessions are removed before what they refer to, and templates
- * separately, since other accounts may have imported them.
- */
-const owned = Object.fromEntries(
-  Object.values(kindsOf(0))
-    .map(({ table, name }) => [table, name] as const)
-    .filter(([table]) => table !== 'DttTemplate')
-    .toReversed(),
-);
-
-/**
  * Removes an account, also while a run reads it, which fails then.
- * @returns the account, the numbers of removed rows by their names, and how many templates stay, since other accounts have imported
- * them.
+ * @returns the account, and how many templates stay, since other accounts have imported them.
  * @throws {SetupError} if the database is no mirror, or does not have the account.
  */
 export function forgetAccount(pool: pg.Pool, which: WhichAccount) {
@@ -35,22 +21,13 @@ export function forgetAccount(pool: pg.Pool, which: WhichAccount) {
     // A run locks this row before all others. The same order avoids deadlocks.
     await client.query('SELECT FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE', [account.id]);
     await acquireSharedLock(client);
-    const removed: Record<string, number> = {};
-    for (const [table, name] of Object.entries(owned)) {
-      const { rowCount } = await client.query(`DELETE FROM "${table}" WHERE "ownerId" = $1`, [account.id]);
-      removed[name] = rowCount ?? 0;
-    }
     const library = 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1';
     const ids = await selectIds(client, library, [account.id]);
     await removeTemplates(client, ids, account.id);
-    const { rows: left } = await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1)', [ids]);
-    // Foreign keys delete the other rows with it, such as its tokens.
+    const { rows } = await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1)', [ids]);
+    // Foreign keys delete the other rows with it, such as its sessions and its tokens.
     await client.query('DELETE FROM "User" WHERE id = $1', [account.id]);
-    return {
-      ...account,
-      removed: { ...removed, 'DTT templates': ids.length - left.length },
-      left: left.length,
-    };
+    return { ...account, left: rows.length };
   });
 }
 
@@ -71,3 +48,6 @@ async function findAccount(
     `The mirror has no account of the ${what}. \`${program()} user list\` names its accounts.`,
   );
 }
+
+/** A name from upstream, quoted and without control characters. */
+export const printable = (text: string) => JSON.stringify(text.replace(/\p{C}/gu, ' '));

@@ -5,7 +5,7 @@ import { errorResponse } from '../../../http/errorResponse.ts';
 import type { Exchange } from '../../../http/exchange.ts';
 import type { HttpResponse } from '../../../http/response.ts';
 import { messages as upstreamMessages } from '../messages.ts';
-import type { MirroredAccount } from './mirroredAccount.ts';
+import { arrival, type MirroredAccount, refresh, touch } from './mirroredAccount.ts';
 
 /** How long, in milliseconds, a request waits at most. */
 export const usualWaits = {
@@ -51,14 +51,14 @@ const retryAfter = 5;
  * refresh, the request goes on: `Age` says how old the response is (RFC 9111, section 5.1).
  */
 async function makeFresh(exchange: Exchange, account: MirroredAccount, longest: WaitLimits): Promise<void> {
-  const awakening = account.touch();
+  const awakening = touch(account);
   if (awakening) await resultWithin(longest.awakening, awakening);
   const { freshness } = account;
   const oldest = freshnessOf(exchange.request.headers['cache-control']) ?? Number.POSITIVE_INFINITY;
   if (!freshness.isOutdated && freshness.age <= oldest) return;
   const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
-  if (isAllowed && !account.isUnreachable)
-    await resultWithin(longest.freshness, account.refresh(performance.now() - oldest));
+  if (isAllowed && account.credentials.size > 0)
+    await resultWithin(longest.freshness, refresh(account, performance.now() - oldest));
 }
 
 /** Waits for the first read of an account. Returns a response if the client has to ask again. */
@@ -67,12 +67,13 @@ async function awaitArrival(
   account: MirroredAccount,
   longest: number,
 ): Promise<HttpResponse | undefined> {
-  const arriving = account.touch() ?? account.arrival();
+  const arriving = touch(account) ?? arrival(account);
   if (arriving) await resultWithin(longest, arriving);
   if (account.freshness.refreshedAt !== undefined) return undefined;
-  const message = account.isUnreachable
-    ? upstreamMessages.accountUnread
-    : `${upstreamMessages.accountArriving}: ${account.progress()} records so far`;
+  const message =
+    account.credentials.size === 0
+      ? upstreamMessages.accountUnread
+      : `${upstreamMessages.accountArriving}: ${account.runs.progress()} records so far`;
   return askAgain(exchange, message);
 }
 

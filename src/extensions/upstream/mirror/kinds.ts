@@ -5,12 +5,12 @@ import {
   amount,
   count,
   duration,
+  firstIssue,
   instant,
   int,
   macAddress,
   name,
   number,
-  numeric,
   percent,
   recordId,
   segments,
@@ -18,30 +18,21 @@ import {
   withTitle,
 } from './fields.ts';
 import { pendingRecord, segmentSummary } from './pending.ts';
-import type { Kind, Row } from './rows.ts';
+import type { Kind, MirrorRecord, Row } from './rows.ts';
 
-/** The owner of a record: only the id of the account is valid. */
-type OwnerId = z.ZodType<number>;
-
-const device = (ownerId: OwnerId, fields: Readonly<Record<string, z.ZodType<Row[string]>>>) =>
+const device = (fields: Readonly<Record<string, z.ZodType<Row[string]>>>) =>
   z
-    .object({ id: recordId, bubbleId: name, ownerId, macAddress, lastVisited: instant.nullish(), ...fields })
+    .object({
+      id: recordId,
+      bubbleId: name,
+      ownerId: recordId,
+      macAddress,
+      lastVisited: instant.nullish(),
+      ...fields,
+    })
     .transform((row) => ({ row }));
 
-const dttDevices = (ownerId: OwnerId): Kind => ({
-  name: 'DTT devices',
-  table: 'DttDevice',
-  list: '/dtt',
-  record: device(ownerId, {
-    serialNumber: text.nullish(),
-    softwareVersion: text.nullish(),
-    lastLogAt: instant.nullish(),
-    createdDate: instant.nullish(),
-    apiHits: count,
-  }),
-});
-
-const templateFields = {
+const templateSummary = z.object({
   id: recordId,
   bubbleId: name,
   ownerId: recordId,
@@ -58,48 +49,17 @@ const templateFields = {
   toyId: text.nullish(),
   createdDate: instant,
   updatedAt: instant,
-};
-
-type TemplateFields = Omit<z.output<z.ZodObject<typeof templateFields>>, 'isActive'>;
-
-/** An imported template has no owner here, only the number of its owner upstream. */
-const templateRow = ({ ownerId, ...row }: TemplateFields, accountId: number) => ({
-  ...withTitle('template', row),
-  ...(ownerId === accountId ? { ownerId, foreignOwnerId: null } : { ownerId: null, foreignOwnerId: ownerId }),
 });
 
-const templateSummary = (accountId: number) =>
-  z.object(templateFields).transform(({ isActive, ...row }) => ({
-    ...pendingRecord({ row: templateRow(row, accountId) }),
-    isActive,
-  }));
-
-const template = (accountId: number) =>
-  z
-    .object({
-      ...templateFields,
-      Segment: segments(
-        z.object({
-          id: recordId,
-          type: name,
-          duration,
-          repeat: count.transform((times) => times ?? null),
-        }),
-      ),
-    })
-    .transform(({ isActive, Segment, ...row }) => ({
-      row: { ...templateRow(row, accountId), detailsPending: false },
-      children: Segment.map((segment, position) => ({ ...segment, position, templateId: row.id })),
-      isActive,
-    }));
-
-const dttTemplates = (accountId: number): Kind => ({
-  name: 'DTT templates',
-  table: 'DttTemplate',
-  children: { table: 'DttTemplateSegment', parent: 'templateId' },
-  list: '/dtt/templates',
-  summary: templateSummary(accountId),
-  record: template(accountId),
+const template = templateSummary.extend({
+  Segment: segments(
+    z.object({
+      id: recordId,
+      type: name,
+      duration,
+      repeat: count.transform((times) => times ?? null),
+    }),
+  ),
 });
 
 const trainerSegment = z.object({
@@ -133,8 +93,8 @@ function inOrder<Segment extends { order?: number | null | undefined }>(given: r
   return given.map((segment, place) => ({ ...segment, order: isSaid ? (segment.order ?? place) : place }));
 }
 
-/** The schema of a session. @param ownerId the account, which a session does not name. */
-function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: S) {
+/** The schema of a session. It names no owner. */
+function session<S extends z.ZodType<{ id: number }>>(segment: S) {
   return z
     .object({
       id: recordId,
@@ -151,7 +111,6 @@ function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: 
       row: {
         id: record.id,
         bubbleId: record.bubble_id,
-        ownerId,
         name: record.name ?? null,
         passed: record.passed ?? null,
         createdAt: record.created_at,
@@ -164,108 +123,142 @@ function session<S extends z.ZodType<{ id: number }>>(ownerId: number, segment: 
     }));
 }
 
-const dttSessions = (accountId: number): Kind => ({
-  name: 'DTT sessions',
-  table: 'DttSession',
-  children: { table: 'TrainerSegment', parent: 'sessionId' },
-  list: '/dtt/sessions',
-  summary: session(accountId, trainerSegment.pick(segmentSummary)).transform(({ row, segments }) => {
-    const children = segments.map((segment) => ({ ...segment, sessionId: row.id }));
-    return pendingRecord({ row, children });
-  }),
-  record: session(accountId, trainerSegment).transform(({ row, segments }) => {
-    const children = inOrder(segments).map((segment) => ({
-      ...segment,
-      sessionId: row.id,
-      createdAt: segment.createdAt ?? null,
-    }));
-    return { row: { ...row, detailsPending: false }, children };
-  }),
-});
-
-const lkbxDevices = (ownerId: OwnerId): Kind => ({
-  name: 'LKBX devices',
-  table: 'LkbxDevice',
-  list: '/lkbx',
-  isOptional: true,
-  record: device(ownerId, { locked: z.boolean(), hueShift: number, lastLogAt: instant.nullish() }),
-});
-
-const lockTemplates = (ownerId: OwnerId): Kind => ({
-  name: 'lock templates',
-  table: 'LockTemplate',
-  list: '/lkbx/templates',
-  isOptional: true,
-  record: z
-    .object({
-      id: recordId,
-      ownerId,
-      name: text,
-      duration,
-      isRandomDuration: z.boolean(),
-      isBreakEnabled: z.boolean(),
-      breakRegularity: count,
-      isEmergencyUnlockEnabled: z.boolean(),
-      createdAt: instant,
-    })
-    .transform((row) => ({ row: withTitle('lock template', row) })),
-});
-
-const lockSessions = (ownerId: OwnerId): Kind => ({
-  name: 'lock sessions',
-  table: 'LockSession',
-  children: { table: 'LockSegment', parent: 'sessionId' },
-  list: '/lkbx/sessions',
-  isOptional: true,
-  record: z
-    .object({
-      id: recordId,
-      bubbleId: name,
-      publicId: name,
-      ownerId,
-      name: text.nullish(),
-      lockState: name,
-      duration,
-      startDate: instant,
-      endDate: instant.nullish(),
-      createdAt: instant.nullish(),
-      isActive: z.boolean(),
-      LockSegment: segments(
-        z.object({ id: recordId, type: name, createdAt: instant, isLocked: z.boolean() }),
-      ),
-    })
-    .transform(({ LockSegment, ...row }) => {
-      const isOver = ['completed', 'abandoned'].includes(row.lockState);
-      return {
-        row: { ...row, isActive: row.isActive && !isOver },
-        children: LockSegment.map((segment) => ({ ...segment, sessionId: row.id })),
-      };
+/** Every kind of record. Only those with a summary do not prove that the account owns them. */
+export const kinds = {
+  dttDevices: {
+    name: 'DTT devices',
+    table: 'DttDevice',
+    list: '/dtt',
+    record: device({
+      serialNumber: text.nullish(),
+      softwareVersion: text.nullish(),
+      lastLogAt: instant.nullish(),
+      createdDate: instant.nullish(),
+      apiHits: count,
     }),
-});
+  },
+  dttTemplates: {
+    name: 'DTT templates',
+    table: 'DttTemplate',
+    children: { table: 'DttTemplateSegment', parent: 'templateId' },
+    list: '/dtt/templates',
+    summary: templateSummary.transform(({ isActive, ...row }) => ({
+      ...pendingRecord({ row: withTitle('template', row) }),
+      isActive,
+    })),
+    record: template.transform(({ isActive, Segment, ...row }) => ({
+      row: { ...withTitle('template', row), detailsPending: false },
+      children: Segment.map((segment, position) => ({ ...segment, position, templateId: row.id })),
+      isActive,
+    })),
+  },
+  dttSessions: {
+    name: 'DTT sessions',
+    table: 'DttSession',
+    children: { table: 'TrainerSegment', parent: 'sessionId' },
+    list: '/dtt/sessions',
+    summary: session(trainerSegment.pick(segmentSummary)).transform(({ row, segments }) => {
+      const children = segments.map((segment) => ({ ...segment, sessionId: row.id }));
+      return pendingRecord({ row, children });
+    }),
+    record: session(trainerSegment).transform(({ row, segments }) => {
+      const children = inOrder(segments).map((segment) => ({
+        ...segment,
+        sessionId: row.id,
+        createdAt: segment.createdAt ?? null,
+      }));
+      return { row: { ...row, detailsPending: false }, children };
+    }),
+  },
+  lkbxDevices: {
+    name: 'LKBX devices',
+    table: 'LkbxDevice',
+    list: '/lkbx',
+    isOptional: true,
+    record: device({ locked: z.boolean(), hueShift: number, lastLogAt: instant.nullish() }),
+  },
+  lockTemplates: {
+    name: 'lock templates',
+    table: 'LockTemplate',
+    list: '/lkbx/templates',
+    isOptional: true,
+    record: z
+      .object({
+        id: recordId,
+        ownerId: recordId,
+        name: text,
+        duration,
+        isRandomDuration: z.boolean(),
+        isBreakEnabled: z.boolean(),
+        breakRegularity: count,
+        isEmergencyUnlockEnabled: z.boolean(),
+        createdAt: instant,
+      })
+      .transform((row) => ({ row: withTitle('lock template', row) })),
+  },
+  lockSessions: {
+    name: 'lock sessions',
+    table: 'LockSession',
+    children: { table: 'LockSegment', parent: 'sessionId' },
+    list: '/lkbx/sessions',
+    isOptional: true,
+    record: z
+      .object({
+        id: recordId,
+        bubbleId: name,
+        publicId: name,
+        ownerId: recordId,
+        name: text.nullish(),
+        lockState: name,
+        duration,
+        startDate: instant,
+        endDate: instant.nullish(),
+        createdAt: instant.nullish(),
+        isActive: z.boolean(),
+        LockSegment: segments(
+          z.object({ id: recordId, type: name, createdAt: instant, isLocked: z.boolean() }),
+        ),
+      })
+      .transform(({ LockSegment, ...row }) => {
+        const isOver = ['completed', 'abandoned'].includes(row.lockState);
+        return {
+          row: { ...row, isActive: row.isActive && !isOver },
+          children: LockSegment.map((segment) => ({ ...segment, sessionId: row.id })),
+        };
+      }),
+  },
+  ossmDevices: {
+    name: 'OSSM devices',
+    table: 'OssmDevice',
+    list: '/ossm',
+    isOptional: true,
+    record: device({
+      chip: name,
+      pairingCode: text.nullish(),
+      pairingExpires: instant.nullish(),
+      OSSMFirmwareId: int.nullish(),
+    }),
+  },
+} satisfies Readonly<Record<string, Kind>>;
 
-const ossmDevices = (ownerId: OwnerId): Kind => ({
-  name: 'OSSM devices',
-  table: 'OssmDevice',
-  list: '/ossm',
-  isOptional: true,
-  record: device(ownerId, {
-    chip: name,
-    pairingCode: text.nullish(),
-    pairingExpires: instant.nullish(),
-    OSSMFirmwareId: int.nullish(),
-  }),
-});
-
-/** Every kind of record. @param accountId the user to whom all but imported templates must belong. */
-export function kindsOf(accountId: number) {
-  const ownerId = numeric(z.literal(accountId, { error: `is not the account's, which is ${accountId}` }));
-  return {
-    dttDevices: dttDevices(ownerId),
-    dttTemplates: dttTemplates(accountId),
-    lkbxDevices: lkbxDevices(ownerId),
-    lockTemplates: lockTemplates(ownerId),
-    lockSessions: lockSessions(ownerId),
-    ossmDevices: ossmDevices(ownerId),
-    dttSessions: dttSessions(accountId),
-  };
+/**
+ * Reads a record of an account, or says what is wrong with it. The account must own it, but for a template: one that is imported has
+ * no owner here, only the number of its owner upstream.
+ */
+export function parseRecord(
+  schema: z.ZodType<MirrorRecord>,
+  { table }: Pick<Kind, 'table'>,
+  given: unknown,
+  accountId: number,
+): MirrorRecord | string {
+  const { data: record, error } = schema.safeParse(given);
+  if (!record) return firstIssue(error);
+  const owned = (owner: Partial<Row>) => ({ ...record, row: { ...record.row, ...owner } });
+  const { ownerId } = record.row;
+  if (table === 'DttSession') return owned({ ownerId: accountId });
+  if (table === 'DttTemplate')
+    return owned(
+      ownerId === accountId ? { foreignOwnerId: null } : { ownerId: null, foreignOwnerId: ownerId },
+    );
+  return ownerId === accountId ? record : `ownerId: is not the account's, which is ${accountId}`;
 }

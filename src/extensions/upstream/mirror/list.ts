@@ -11,6 +11,7 @@ import {
   unreadable,
 } from '../client/upstream.ts';
 import { numeric, recordId } from './fields.ts';
+import { parseRecord } from './kinds.ts';
 import type { Kind, MirrorRecord } from './rows.ts';
 
 /** The largest page of the REST interface (docs/rest.md#paging). */
@@ -18,9 +19,6 @@ const pageSize = 100;
 
 /** No account has a million records of a kind. */
 const maxPages = 10_000;
-
-/** How often reading starts over because the list has changed, before it fails. */
-const maxRestarts = 3;
 
 export interface Item {
   /** Undefined for an item without a valid id, which cannot be a record. */
@@ -44,9 +42,9 @@ const identified = z.looseObject({ id: recordId });
 
 /**
  * Yields the items of a list, a page at a time. Each page begins with the last record of the page before. If that record is
- * missing, records were removed meanwhile and others have moved up into pages that were read already: reading starts over.
+ * missing, records were removed meanwhile and others have moved up into pages that were read already.
  * @param isPaged whether the list is known to come in pages. Another list may come whole, whatever the limit is.
- * @throws {UpstreamError} for a response that is no list, or a list that repeats itself or does not end.
+ * @throws {UpstreamError} for a response that is no list, or a list that changes so, repeats itself or does not end.
  */
 export async function* readPages(
   upstream: Upstream,
@@ -56,8 +54,8 @@ export async function* readPages(
 ): AsyncGenerator<{ readonly items: readonly Item[]; readonly isLast: boolean }> {
   let offset = 0;
   let last: number | undefined;
-  let seen = new Set<number>();
-  for (let page = 0, restarts = 0; page < maxPages; page++) {
+  const seen = new Set<number>();
+  for (let page = 0; page < maxPages; page++) {
     const response = listResponse.safeParse(
       await upstream.get(`${path}?limit=${pageSize}&offset=${offset}`, signal),
     );
@@ -66,21 +64,13 @@ export async function* readPages(
       throw unreadable(path, `the response is not a list of at most ${pageSize}`);
     const { data, pagination } = response.data;
     const items = data.map((item) => ({ id: identified.safeParse(item).data?.id, item }));
-
-    if (last !== undefined && !items.some(({ id }) => id === last)) {
-      if (++restarts > maxRestarts) throw unreadable(path, 'the list keeps changing while it is read');
-      offset = 0;
-      last = undefined;
-      seen = new Set();
-      continue;
-    }
+    if (last !== undefined && !items.some(({ id }) => id === last))
+      throw unreadable(path, 'the list has changed while it was read');
 
     // An upstream may have a lower limit, and state it in `pagination`. A response with more than a page is the whole list.
     const isLast =
       items.length > pageSize || items.length < Math.min(pageSize, pagination?.limit ?? pageSize);
-    // The next page has to begin with a record that has an id. Items after the last such record are read again with that page.
-    const end = isLast ? items.length : items.findLastIndex(({ id }) => id !== undefined) + 1 || items.length;
-    const fresh = items.slice(0, end).filter(({ id }) => id === undefined || !seen.has(id));
+    const fresh = items.filter(({ id }) => id === undefined || !seen.has(id));
     for (const { id } of fresh) if (id !== undefined) seen.add(id);
     if (fresh.length > 0) yield { items: fresh, isLast };
 
@@ -89,8 +79,8 @@ export async function* readPages(
       if (!isPaged || items.length < pageSize) return;
       throw unreadable(path, `the list repeats itself at offset ${offset}`);
     }
-    last = items[end - 1]?.id;
-    offset += end - 1;
+    last = items.at(-1)?.id;
+    offset += items.length - (last === undefined ? 0 : 1);
   }
   throw unreadable(path, `the list does not end within ${maxPages} pages`);
 }
@@ -105,16 +95,18 @@ export async function fetchRecord(
   upstream: Upstream,
   kind: Kind,
   id: number,
+  accountId: number,
   signal?: AbortSignal,
 ): Promise<MirrorRecord | string | undefined> {
   try {
     const data = await upstream.get(`${kind.list}/${id}`, signal);
     // Null means that there is no such record.
     if (data === null) return undefined;
-    const { data: record, error } = kind.record.safeParse(data);
+    const record = parseRecord(kind.record, kind, data, accountId);
+    if (typeof record === 'string') return record;
+    if (record.row.id !== id) return `id: is ${record.row.id}`;
     const listedDigest = kind.summary?.safeParse(data).data?.row.listedDigest;
-    if (record?.row.id === id) return { ...record, row: { ...record.row, listedDigest } };
-    return record ? `id: is ${record.row.id}` : firstIssue(error);
+    return { ...record, row: { ...record.row, listedDigest } };
   } catch (error) {
     if (isMissing(error)) return undefined;
     if (!(error instanceof UpstreamRejection)) throw error;
@@ -125,10 +117,3 @@ export async function fetchRecord(
 /** Whether an error concerns the whole run, and not only the record that was fetched. */
 export const endsRun = (error: unknown): boolean =>
   !(error instanceof UpstreamError) || error instanceof UpstreamBusy || error instanceof AnotherAccount;
-
-/** The first issue, with the path of the field that it is about. */
-export function firstIssue(error: z.ZodError | undefined): string {
-  const [issue] = error?.issues ?? [];
-  if (!issue) return 'is not valid';
-  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message;
-}

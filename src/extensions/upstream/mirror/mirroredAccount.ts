@@ -19,7 +19,7 @@ import {
   type AccountFreshness,
   createAccountFreshness,
   type FreshnessStore,
-  type WriteScope,
+  type Written,
 } from './accountFreshness.ts';
 import type { AccountRuns } from './sync.ts';
 
@@ -55,7 +55,8 @@ interface Surroundings extends MirroredAccountOptions {
 const pollInterval = 250;
 const longestPoll = 10_000;
 
-interface AccountState extends Surroundings {
+export interface MirroredAccount extends Surroundings {
+  /** The tokens here that can read the account upstream. */
   readonly credentials: Set<Credential>;
   readonly freshness: AccountFreshness;
   readonly closing: AbortController;
@@ -73,22 +74,16 @@ interface AccountState extends Surroundings {
   stopDetails(): void;
 }
 
-export type MirroredAccount = ReturnType<typeof createMirroredAccount>;
-
-export function createMirroredAccount(options: Surroundings) {
-  const { budget, onDemand, runs, stored, onChanged } = options;
-  const freshness = createAccountFreshness(stored, () => {
-    // If another process has read the lists, it reads the details too.
-    self.stopDetails();
-    onChanged();
-  });
-  const credentials = new Set<Credential>();
-  const refreshes = createSharedRuns(() => run(self));
-  const self: AccountState = {
+export function createMirroredAccount(options: Surroundings): MirroredAccount {
+  const self: MirroredAccount = {
     ...options,
-    credentials,
-    freshness,
-    refreshes,
+    credentials: new Set(),
+    freshness: createAccountFreshness(options.stored, () => {
+      // If another process has read the lists, it reads the details too.
+      self.stopDetails();
+      options.onChanged();
+    }),
+    refreshes: createSharedRuns(() => run(self)),
     closing: new AbortController(),
     // Only a request for the mirror is a use: forwarded requests are none.
     askedAt: Number.NEGATIVE_INFINITY,
@@ -98,61 +93,33 @@ export function createMirroredAccount(options: Surroundings) {
     details: Promise.resolve(),
     stopDetails: () => {},
   };
-  return {
-    budget,
-    onDemand,
-    freshness,
-    skipped: runs.skipped,
-    /** How many records the current run has read so far, or the last one. */
-    progress: runs.progress,
-    /** Whether no token here could read the account upstream. */
-    get isUnreachable() {
-      return credentials.size === 0;
-    },
-    /** Notes that a client uses the account. Returns the run that this starts, if the account had not been used for a while. */
-    touch: () => touch(self),
-    /** Settles when the current run has ended, or the next if none is running; undefined if there will be none. */
-    arrival: () => refreshes.current ?? (credentials.size > 0 ? refreshes.begin() : undefined),
-    /**
-     * Notes, for all gateways, that a client has written upstream. The next run reads what the write may have changed. It begins at
-     * once if clients use the mirror.
-     */
-    noteWrite: (scope: WriteScope) => noteWrite(self, scope),
-    /**
-     * Reads what clients have written, by a run that begins after the call. Returns whether that succeeded.
-     * @param since when all lists have to have been read at the earliest, by `performance.now()`.
-     */
-    refresh(since = Number.NEGATIVE_INFINITY): Promise<boolean> {
-      self.since = Math.max(self.since, since);
-      return refreshes.begin();
-    },
-    add: (credential: Credential) => void credentials.add(credential),
-    remove: (credential: Credential) => void credentials.delete(credential),
-    /**
-     * A client of the upstream for a viewer's requests, with the viewer's token or another token of the same account.
-     * @param guard runs each request when it is its turn.
-     */
-    upstreamFor: (credential = newestOf(self), guard?: RunInTurn) =>
-      credential && upstreamWith(self, credential, 'demand', guard),
-    async close(): Promise<void> {
-      clearTimeout(self.timer);
-      self.closing.abort();
-      await refreshes.settled();
-      await self.details;
-    },
-  };
+  return self;
+}
+
+export async function closeAccount(self: MirroredAccount): Promise<void> {
+  clearTimeout(self.timer);
+  self.closing.abort();
+  await self.refreshes.settled();
+  await self.details;
 }
 
 const hasEnded = ({ viewer }: Credential) => viewer.ended?.aborted === true;
 
 /** The newest token is the likeliest to be valid. */
-const newestOf = ({ credentials }: AccountState) => [...credentials].findLast((each) => !hasEnded(each));
+const newestOf = ({ credentials }: MirroredAccount) => [...credentials].findLast((each) => !hasEnded(each));
+
+/**
+ * A client of the upstream for a viewer's requests, with the viewer's token or another token of the same account.
+ * @param guard runs each request when it is its turn.
+ */
+export const upstreamFor = (self: MirroredAccount, credential = newestOf(self), guard?: RunInTurn) =>
+  credential && upstreamWith(self, credential, 'demand', guard);
 
 /** While a client waits: one retry, and no long pause. */
 const timingOnDemand: Partial<Timing> = { timeout: 10_000, retries: 1, longestPause: 1_000 };
 
 function upstreamWith(
-  self: AccountState,
+  self: MirroredAccount,
   credential: Credential,
   priority: Priority,
   guard: RunInTurn = (send) => send(),
@@ -169,12 +136,13 @@ function upstreamWith(
   return createUpstream({ base, token, timing, budget, priority, inTurn, onUnauthorized });
 }
 
-const isUsed = ({ askedAt, idle }: AccountState) => performance.now() - askedAt <= idle;
+const isUsed = ({ askedAt, idle }: MirroredAccount) => performance.now() - askedAt <= idle;
 
-const isFresh = ({ freshness, interval, since }: AccountState) =>
+const isFresh = ({ freshness, interval, since }: MirroredAccount) =>
   freshness.age < interval && (freshness.refreshedAt ?? 0) >= since && !freshness.isOutdated;
 
-function touch(self: AccountState): Promise<boolean> | undefined {
+/** Notes that a client uses the account. Returns the run that this starts, if the account had not been used for a while. */
+export function touch(self: MirroredAccount): Promise<boolean> | undefined {
   const { refreshes, credentials, freshness, timer, interval } = self;
   self.askedAt = performance.now();
   if (timer || refreshes.current || credentials.size === 0) return self.awakening;
@@ -186,14 +154,31 @@ function touch(self: AccountState): Promise<boolean> | undefined {
   return self.awakening;
 }
 
-async function noteWrite(self: AccountState, scope: WriteScope): Promise<void> {
+/** Settles when the current run has ended, or the next if none is running; undefined if there will be none. */
+export const arrival = ({ refreshes, credentials }: MirroredAccount) =>
+  refreshes.current ?? (credentials.size > 0 ? refreshes.begin() : undefined);
+
+/**
+ * Reads what clients have written, by a run that begins after the call. Returns whether that succeeded.
+ * @param since when all lists have to have been read at the earliest, by `performance.now()`.
+ */
+export function refresh(self: MirroredAccount, since = Number.NEGATIVE_INFINITY): Promise<boolean> {
+  self.since = Math.max(self.since, since);
+  return self.refreshes.begin();
+}
+
+/**
+ * Notes, for all gateways, that a client has written upstream. The next run reads what the write may have changed. It begins at
+ * once if clients use the mirror.
+ */
+export async function noteWrite(self: MirroredAccount, what: Written): Promise<void> {
   const { freshness, refreshes, onFailure } = self;
-  await freshness.noteWrite(scope).catch(onFailure);
+  await freshness.noteWrite(what).catch(onFailure);
   if (freshness.refreshedAt !== undefined && isUsed(self)) refreshes.begin();
 }
 
 /** Starts the next run in so many milliseconds, unless no client uses the account any more. */
-function scheduleRun(self: AccountState, delay: number): void {
+function scheduleRun(self: MirroredAccount, delay: number): void {
   self.timer = setTimeout(() => {
     self.timer = undefined;
     if (isUsed(self) && self.credentials.size > 0) self.refreshes.begin();
@@ -202,7 +187,7 @@ function scheduleRun(self: AccountState, delay: number): void {
 }
 
 /** Reads what is not fresh, and returns whether that succeeded. */
-async function run(self: AccountState): Promise<boolean> {
+async function run(self: MirroredAccount): Promise<boolean> {
   const { freshness, closing, interval, onFailure } = self;
   clearTimeout(self.timer);
   self.timer = undefined;
@@ -222,7 +207,7 @@ async function run(self: AccountState): Promise<boolean> {
  * Reads the lists by a run of this process or, while another process reads them, waits for that. A token that ends meanwhile is
  * replaced by another one of the account.
  */
-async function makeFresh(self: AccountState): Promise<boolean> {
+async function makeFresh(self: MirroredAccount): Promise<boolean> {
   const { freshness, closing } = self;
   const until = performance.now() + longestPoll;
   for (;;) {
@@ -238,19 +223,19 @@ async function makeFresh(self: AccountState): Promise<boolean> {
 }
 
 /** Reads lists with a token. Returns whether that succeeded, or undefined if another process reads them. */
-async function read(self: AccountState, credential: Credential): Promise<boolean | undefined> {
+async function read(self: MirroredAccount, credential: Credential): Promise<boolean | undefined> {
   const { runs, freshness, closing } = self;
   self.stopDetails();
   await self.details;
   const { refreshedAt } = freshness;
   const upstream = upstreamWith(self, credential, 'refresh');
-  const { parts, mark, end } = freshness.begin(
+  const { onlyTemplates, mark, end } = freshness.begin(
     freshness.age >= self.interval || (refreshedAt ?? 0) < self.since,
   );
   // A run begins by asking whose token it is.
   const askedAt = performance.now();
   try {
-    const began = await runs.lists(upstream, endOf(self, credential), { parts, mark });
+    const began = await runs.lists(upstream, endOf(self, credential), { onlyTemplates, mark });
     if (began === undefined) return undefined;
     self.onTokenStatus(credential, 'valid', askedAt);
     end(askedAt, began);
@@ -266,10 +251,10 @@ async function read(self: AccountState, credential: Credential): Promise<boolean
 }
 
 /** A signal that is aborted when the account is closed, and when the token has ended. */
-const endOf = ({ closing }: AccountState, { viewer }: Credential) =>
+const endOf = ({ closing }: MirroredAccount, { viewer }: Credential) =>
   AbortSignal.any([closing.signal, ...(viewer.ended ? [viewer.ended] : [])]);
 
-function startDetails(self: AccountState, credential: Credential): void {
+function startDetails(self: MirroredAccount, credential: Credential): void {
   const { runs, onFailure } = self;
   const upstream = upstreamWith(self, credential, 'details');
   const stop = new AbortController();

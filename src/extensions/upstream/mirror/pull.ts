@@ -3,28 +3,20 @@
  * are then pending: details.ts reads them.
  */
 
+import type pg from 'pg';
 import { z } from 'zod';
 import { isNotOffered } from '../client/upstream.ts';
-import {
-  areSessionsComplete,
-  noteSessions,
-  readActiveTemplate,
-  readIds,
-  readSessionsDownTo,
-  setActiveLockTemplate,
-  setActiveTemplate,
-} from './accountRows.ts';
+import { areSessionsComplete, noteSessions } from './accountFreshness.ts';
 import { recordId } from './fields.ts';
-import { endsRun, fetchRecord, firstIssue, type Item, readPages } from './list.ts';
+import { kinds, parseRecord } from './kinds.ts';
+import { endsRun, fetchRecord, type Item, readPages } from './list.ts';
 import { writeUser } from './mirror.ts';
 import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
-import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row } from './rows.ts';
+import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row, selectIds } from './rows.ts';
 import type { Run } from './run.ts';
 import { removeRecords, writeRecords } from './writer.ts';
 
 interface PullOptions {
-  /** How many records there may be in the end. */
-  readonly expected?: number | undefined;
   onListed?(record: MirrorRecord): void;
   /** Called with the number of new and changed records of a page, before they are written. Returns whether to read no further. */
   onPage?(news: number): Promise<boolean>;
@@ -36,7 +28,7 @@ interface PullOptions {
  * @throws {UpstreamError} when the list cannot be read. The pages before are in the mirror then.
  */
 async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promise<boolean> {
-  const { pool, account, upstream, signal, report, onProgress } = run;
+  const { pool, account, upstream, signal, report } = run;
   const counts = report.countsOf(kind.name);
   const listed = new Set<number>();
   let lowest: readonly Item[] | undefined;
@@ -50,7 +42,6 @@ async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promis
       const held = templates ?? (await readHeld(pool, kind, account.id, idsOf(records)));
       const news = await findNews(run, kind, records, held);
       counts.fetched += records.length;
-      onProgress?.(kind.name, counts.fetched, options.expected);
       if (await options.onPage?.(news.length)) {
         lowest = isLast ? [] : items;
         break;
@@ -65,12 +56,12 @@ async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promis
   return removeMissing(run, kind, listed, lowest);
 }
 
-function readPage({ report }: Run, kind: Kind, items: readonly Item[]): MirrorRecord[] {
+function readPage({ account, report }: Run, kind: Kind, items: readonly Item[]): MirrorRecord[] {
   return items.flatMap(({ id, item }) => {
-    const { data: record, error } = (kind.summary ?? kind.record).safeParse(item);
-    if (record) return [record];
+    const record = parseRecord(kind.summary ?? kind.record, kind, item, account.id);
+    if (typeof record !== 'string') return [record];
     const which = id === undefined ? 'a record' : `record ${id}`;
-    report.skip(kind.name, `${kind.list}, ${which}`, firstIssue(error));
+    report.skip(kind.name, `${kind.list}, ${which}`, record);
     return [];
   });
 }
@@ -126,13 +117,7 @@ async function removeMissing(
   lowest?: readonly Item[],
 ): Promise<boolean> {
   const { pool, transaction, account, full, confirm, report } = run;
-  const ids = lowest
-    ? await readSessionsDownTo(
-        pool,
-        account.id,
-        lowest.flatMap(({ id }) => id ?? []),
-      )
-    : await readIds(pool, kind, account.id);
+  const ids = await readIds(pool, kind, account.id, lowest);
   const missing = ids.filter((id) => !listed.has(id));
   const checked = full ? missing : missing.slice(0, maxMissing);
   const gone: number[] = [];
@@ -149,12 +134,40 @@ async function removeMissing(
 }
 
 /**
+ * The ids of all records of a kind that the account can read. With a page of sessions, only those of sessions that are newer than all of
+ * these, or of all if the account has none of them; newest first.
+ */
+function readIds(
+  pool: pg.Pool,
+  { table }: Kind,
+  accountId: number,
+  page?: readonly Item[],
+): Promise<number[]> {
+  if (table === 'DttTemplate')
+    return selectIds(pool, 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1', [
+      accountId,
+    ]);
+  if (!page) return selectIds(pool, `SELECT id FROM "${table}" WHERE "ownerId" = $1`, [accountId]);
+  return selectIds(
+    pool,
+    `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "createdAt" >
+       coalesce((SELECT min("createdAt") FROM "DttSession" WHERE id = ANY($2) AND "ownerId" = $1), '-infinity')
+     ORDER BY "createdAt" DESC, id DESC`,
+    [accountId, page.flatMap(({ id }) => id ?? [])],
+  );
+}
+
+/**
  * Fetches a record, and returns whether it is gone. One that cannot be read is not known to be, and is noted in the report, or is
  * left to the next run.
  */
-async function confirmGone({ upstream, signal, report }: Run, kind: Kind, id: number): Promise<boolean> {
+async function confirmGone(
+  { account, upstream, signal, report }: Run,
+  kind: Kind,
+  id: number,
+): Promise<boolean> {
   try {
-    const record = await fetchRecord(upstream, kind, id, signal);
+    const record = await fetchRecord(upstream, kind, id, account.id, signal);
     if (typeof record === 'string') report.skip(kind.name, `${kind.list}/${id}`, record);
     return record === undefined;
   } catch (error) {
@@ -163,36 +176,21 @@ async function confirmGone({ upstream, signal, report }: Run, kind: Kind, id: nu
   }
 }
 
-/** The parts of an account, in the order in which their lists are read: records that others refer to come first. */
-export const allParts = [
-  'user',
-  'dttDevices',
-  'dttTemplates',
-  'lkbxDevices',
-  'locks',
-  'ossmDevices',
-  'dttSessions',
-] as const;
-
-export type Part = (typeof allParts)[number];
-
 /**
- * Pulls lists, and marks the details of records that are new or changed as pending.
+ * Pulls the lists of an account, or only that of its templates, and marks the details of records that are new or changed as pending.
+ * Records that others refer to come first.
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when another run has taken over.
  */
-export async function pullLists(run: Run, parts: readonly Part[]): Promise<void> {
-  for (const part of allParts) if (parts.includes(part)) await pullPart[part](run);
+export async function pullLists(run: Run, onlyTemplates: boolean): Promise<void> {
+  if (onlyTemplates) return pullTemplates(run);
+  await pullUser(run);
+  await pullKind(run, kinds.dttDevices);
+  await pullTemplates(run);
+  await pullKind(run, kinds.lkbxDevices);
+  await pullLocks(run);
+  await pullKind(run, kinds.ossmDevices);
+  await pullSessions(run);
 }
-
-const pullPart: Readonly<Record<Part, (run: Run) => Promise<unknown>>> = {
-  user: pullUser,
-  dttDevices: (run) => pullKind(run, run.kinds.dttDevices),
-  dttTemplates: pullTemplates,
-  lkbxDevices: (run) => pullKind(run, run.kinds.lkbxDevices),
-  locks: pullLocks,
-  ossmDevices: (run) => pullKind(run, run.kinds.ossmDevices),
-  dttSessions: pullSessions,
-};
 
 async function pullUser({ account, transaction, report }: Run): Promise<void> {
   const counts = report.countsOf('user');
@@ -204,7 +202,7 @@ async function pullUser({ account, transaction, report }: Run): Promise<void> {
 async function pullTemplates(run: Run): Promise<void> {
   const { pool, account, transaction, confirm, report } = run;
   const active = new Set<number>();
-  await pullKind(run, run.kinds.dttTemplates, {
+  await pullKind(run, kinds.dttTemplates, {
     onListed({ row, isActive }) {
       if (isActive) active.add(row.id);
     },
@@ -213,33 +211,44 @@ async function pullTemplates(run: Run): Promise<void> {
   // Two are active only if one was activated while the list was read, and a skipped record may be active as well. Then only the next
   // run can tell.
   const isKnown =
-    others.length === 0 && (id !== null || report.countsOf(run.kinds.dttTemplates.name).skipped === 0);
+    others.length === 0 && (id !== null || report.countsOf(kinds.dttTemplates.name).skipped === 0);
   if (isKnown && (await readActiveTemplate(pool, account.id)) !== id) {
     await confirm();
-    await setActiveTemplate(transaction, account.id, id);
+    await transaction((client) =>
+      client.query(
+        `UPDATE "User" SET "activeTemplateId" = $2 WHERE id = $1
+         AND ($2::int IS NULL OR EXISTS (SELECT FROM "DttLibraryEntry" WHERE "userId" = $1 AND "templateId" = $2))`,
+        [account.id, id],
+      ),
+    );
   }
 }
 
-/** Pulls lock templates and sessions, and finds the template of the active session. */
-async function pullLocks(run: Run): Promise<void> {
-  const { account, kinds, transaction } = run;
-  const template = await readActiveLockTemplate(run);
-  await pullKind(run, kinds.lockTemplates);
-  await pullKind(run, kinds.lockSessions);
-  // The response does not name the session, and another one may have been started since: the template has to be the same as before.
-  if (!template || (template.id !== null && template.id !== (await readActiveLockTemplate(run))?.id)) return;
-  await setActiveLockTemplate(transaction, account.id, template.id);
+async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
+  const [id] = await selectIds(pool, 'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1', [
+    accountId,
+  ]);
+  return id ?? null;
 }
 
-/**
- * The template that the active lock session was started from. Its id is null if there is none; the result is undefined if the upstream
- * does not tell.
- */
-async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: number | null } | undefined> {
+/** Pulls lock templates and sessions, and ties the active session to the template that it was started from. */
+async function pullLocks(run: Run): Promise<void> {
+  const { account, upstream, signal, transaction } = run;
+  await pullKind(run, kinds.lockTemplates);
+  await pullKind(run, kinds.lockSessions);
   const response = await upstream.get('/lkbx/templates/active', signal).catch((error: unknown) => {
     if (!isNotOffered(error)) throw error;
   });
-  return response === null ? { id: null } : z.object({ id: recordId }).safeParse(response).data;
+  // Null if no session is active. Any other response without an id does not tell.
+  const id = response === null ? null : z.object({ id: recordId }).safeParse(response).data?.id;
+  if (id === undefined) return;
+  await transaction((client) =>
+    client.query(
+      `UPDATE "LockSession" SET "templateId" = $2 WHERE "ownerId" = $1 AND "isActive" AND "templateId" IS DISTINCT FROM $2
+       AND ($2::int IS NULL OR EXISTS (SELECT FROM "LockTemplate" WHERE id = $2 AND "ownerId" = $1))`,
+      [account.id, id],
+    ),
+  );
 }
 
 /**
@@ -247,11 +256,10 @@ async function readActiveLockTemplate({ upstream, signal }: Run): Promise<{ id: 
  * after a run that was cut off, some older ones may be missing.
  */
 async function pullSessions(run: Run): Promise<void> {
-  const { pool, account, transaction, full, confirm, kinds, mark } = run;
+  const { pool, account, transaction, full, confirm, mark } = run;
   let isComplete = await areSessionsComplete(pool, account.id);
   const mayStop = isComplete && !full;
   const areAllChecked = await pullKind(run, kinds.dttSessions, {
-    expected: account.dttTotalSessions ?? undefined,
     async onPage(news) {
       if (news === 0) return mayStop;
       if (isComplete) await noteSessions(transaction, account.id, false);

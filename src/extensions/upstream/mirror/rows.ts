@@ -109,9 +109,6 @@ export async function insert(
      CROSS JOIN jsonb_populate_record(held, given) AS merged ${onConflict}`,
     [JSON.stringify(rows)],
   );
-  // The sequence must not return ids that came from upstream.
-  const sequence = `pg_get_serial_sequence('"${table}"', 'id')`;
-  await client.query(`SELECT setval(${sequence}, greatest(max(id), 1)) FROM "${table}"`);
 }
 
 /** The key of the lock. No other advisory lock of the gateway has this number. */

@@ -9,8 +9,6 @@ import { inTransaction, type Transaction } from '../../../database/transaction.t
 import { SetupError } from '../../../errors.ts';
 import { AnotherAccount, type Upstream } from '../client/upstream.ts';
 import { type Account, readAccountId } from './account.ts';
-import { kindsOf } from './kinds.ts';
-import { createRunReport, type OnProgress } from './report.ts';
 
 export interface RunOptions {
   readonly pool: pg.Pool;
@@ -19,15 +17,48 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Whether to read all sessions, and details of records that have not changed. Otherwise sessions are read only as far as they are new. */
   readonly full?: boolean;
-  readonly onProgress?: OnProgress;
+  /** Gets what the run has done so far. */
+  readonly report?: RunReport;
   /** The mark of the last write before the run, which it reads back. */
   readonly mark?: number | undefined;
+}
+
+interface RecordCounts {
+  fetched: number;
+  written: number;
+  gone: number;
+  skipped: number;
+}
+
+export type RunReport = ReturnType<typeof createRunReport>;
+
+export function createRunReport() {
+  const countsByKind = new Map<string, RecordCounts>();
+  const notes: string[] = [];
+
+  function countsOf(kind: string): RecordCounts {
+    const counts = countsByKind.get(kind) ?? { fetched: 0, written: 0, gone: 0, skipped: 0 };
+    countsByKind.set(kind, counts);
+    return counts;
+  }
+  return {
+    countsByKind,
+    countsOf,
+    /** How many records it has read so far. */
+    fetched: () => [...countsByKind.values()].reduce((sum, { fetched }) => sum + fetched, 0),
+    notes,
+    skip(kind: string, where: string, why: string): void {
+      countsOf(kind).skipped++;
+      notes.push(`${where}: ${why}; skipped.`);
+    },
+  };
 }
 
 export type Run = ReturnType<typeof createRun>;
 
 export function createRun(options: RunOptions, account: Account) {
   const { pool, upstream, signal = new AbortController().signal, full = false } = options;
+  const { report = createRunReport() } = options;
   let confirmedAt = upstream.requestCount();
   const transaction: Transaction = (write) => inTransaction(pool, write);
   return {
@@ -36,8 +67,7 @@ export function createRun(options: RunOptions, account: Account) {
     signal,
     full,
     account,
-    kinds: kindsOf(account.id),
-    report: createRunReport(),
+    report,
     /**
      * Asks the upstream again for the user of the token. Must be called before records are removed, or written without an owner in
      * them: the token may become that of another account during the run. @throws {AnotherAccount} if it has.

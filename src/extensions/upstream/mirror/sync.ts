@@ -7,31 +7,45 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Upstream } from '../client/upstream.ts';
 import { type Account, readAccount } from './account.ts';
-import { storeRead } from './accountFreshness.ts';
-import { areSessionsComplete } from './accountRows.ts';
+import { areSessionsComplete, storeRead } from './accountFreshness.ts';
 import { type FailedDetails, pullDetails } from './details.ts';
-import { kindsOf } from './kinds.ts';
+import { kinds } from './kinds.ts';
 import { addAccount } from './mirror.ts';
-import { allParts, type Part, pullLists } from './pull.ts';
-import { countChanges, type SyncReport } from './report.ts';
-import { anotherAccount, createRun, type RunOptions, whileLeased } from './run.ts';
+import { pullLists } from './pull.ts';
+import {
+  anotherAccount,
+  createRun,
+  createRunReport,
+  type RunOptions,
+  type RunReport,
+  whileLeased,
+} from './run.ts';
 
 export interface SyncOptions extends RunOptions {
   /** The account that the token has to belong to, if that is known. */
   readonly userId?: number;
-  /** Which lists to read. By default all. */
-  readonly parts?: readonly Part[] | undefined;
+  /** Whether to read only the list of templates. */
+  readonly onlyTemplates?: boolean;
   /** Whether to leave the details to another run. */
   readonly listsOnly?: boolean;
 }
+
+export interface SyncReport extends Pick<RunReport, 'countsByKind' | 'notes'> {
+  readonly account: Account;
+  /** When all lists were last read, as in `StoredFreshness`. */
+  readonly refreshedAt: number | undefined;
+  readonly requests: number;
+}
+
+export const countChanges = ({ countsByKind }: Pick<SyncReport, 'countsByKind'>): number =>
+  [...countsByKind.values()].reduce((sum, { written, gone }) => sum + written + gone, 0);
 
 /**
  * Updates the mirror to what the upstream has. Returns undefined while another run is under way.
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when the database cannot.
  */
 export async function sync(options: SyncOptions): Promise<SyncReport | undefined> {
-  const { pool, upstream, userId, parts = allParts, mark } = options;
-  const isWhole = parts.length === allParts.length;
+  const { pool, upstream, userId, onlyTemplates = false, mark } = options;
   const before = upstream.requestCount();
   const began = performance.now();
   const account = await readAccount(upstream, options.signal);
@@ -40,29 +54,26 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   const run = createRun(options, account);
   let refreshedAt: number | undefined;
   const isRead = await whileLeased(pool, account.id, async (transaction) => {
-    await pullLists({ ...run, transaction }, parts);
+    await pullLists({ ...run, transaction }, onlyTemplates);
     // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
-    if (isWhole && !(await areSessionsComplete(pool, account.id))) await run.confirm();
-    const whole = isWhole ? began : undefined;
-    refreshedAt = await storeRead(transaction, account.id, { began: whole, mark });
+    if (!onlyTemplates && !(await areSessionsComplete(pool, account.id))) await run.confirm();
+    const readAt = onlyTemplates ? undefined : began;
+    refreshedAt = await storeRead(transaction, account.id, { began: readAt, mark });
   });
   if (!isRead) return undefined;
   if (!options.listsOnly) await pullDetails(run);
-  const { countsByKind } = run.report;
-  const requests = upstream.requestCount() - before;
-  return { account, refreshedAt, requests, countsByKind, notes: run.report.notes };
+  const { countsByKind, notes } = run.report;
+  return { account, refreshedAt, requests: upstream.requestCount() - before, countsByKind, notes };
 }
 
 /** Reads the pending details of an account whose lists are here. */
 export async function syncDetails(
   options: RunOptions & { readonly account: Account; readonly failed?: FailedDetails },
-): Promise<Pick<SyncReport, 'countsByKind' | 'notes'>> {
+): Promise<RunReport> {
   const run = createRun(options, options.account);
   await pullDetails(run, options.failed);
-  return { countsByKind: run.report.countsByKind, notes: run.report.notes };
+  return run.report;
 }
-
-const sessions = kindsOf(0).dttSessions.name;
 
 const sumOf = (counts: ReadonlyMap<string, number>) =>
   [...counts.values()].reduce((sum, count) => sum + count, 0);
@@ -74,8 +85,8 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
   let isInStep = false;
   /** The account as the last run has read it. */
   let account: Account | undefined;
-  /** How many records of each list the last run has read. */
-  const fetched = new Map<string, number>();
+  /** Of the last run through the lists, or the current one. */
+  let report = createRunReport();
   /** The skipped records of each list; the details that could not be read, and how many they were after the last run. */
   const skippedOfLists = new Map<string, number>();
   const failed: FailedDetails = new Map();
@@ -88,24 +99,22 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
     async lists(
       upstream: Upstream,
       signal: AbortSignal,
-      what: Pick<SyncOptions, 'parts' | 'mark'>,
+      what: Pick<SyncOptions, 'onlyTemplates' | 'mark'>,
     ): Promise<number | undefined> {
-      fetched.clear();
-      const onProgress = (kind: string, count: number) => void fetched.set(kind, count);
-      const options = { pool, upstream, userId, signal, onProgress, listsOnly: true, ...what };
-      const report = await sync(options);
-      if (!report) return undefined;
-      account = report.account;
+      report = createRunReport();
+      const done = await sync({ pool, upstream, userId, signal, report, listsOnly: true, ...what });
+      if (!done) return undefined;
+      account = done.account;
       // Its notes have ids and values, so they are not logged. `dovetail sync` prints them.
-      const { requests, countsByKind, refreshedAt } = report;
+      const { requests, countsByKind, refreshedAt } = done;
       for (const [kind, counts] of countsByKind) {
         // A run reads only the newest sessions: those that an earlier run left out are still left out.
-        const before = kind === sessions ? skippedOfLists.get(kind) : undefined;
+        const before = kind === kinds.dttSessions.name ? skippedOfLists.get(kind) : undefined;
         skippedOfLists.set(kind, Math.max(counts.skipped, before ?? 0));
       }
       if (!isInStep) logger.info('mirror in step');
       isInStep = true;
-      const changes = countChanges(report);
+      const changes = countChanges(done);
       if (changes > 0) logger.info({ changes, requests }, 'mirror refreshed');
       return refreshedAt;
     },
@@ -115,7 +124,7 @@ export function createRuns(pool: pg.Pool, userId: number, logger: Logger) {
       await syncDetails({ pool, upstream, account, signal, failed });
       skippedDetails = failed.size;
     },
-    progress: () => sumOf(fetched),
+    progress: () => report.fetched(),
     /** How many records of the upstream are left out: they could not be read, or belong to another account. */
     skipped: () => sumOf(skippedOfLists) + skippedDetails,
   };

@@ -219,25 +219,6 @@ describe('the active template', () => {
   });
 });
 
-it('the template of a lock session stays as it is if two responses about the active one differ', async () => {
-  for (const id of [1, 2]) memory.lockTemplates.set(id, { version: 1, ownerId: 1 });
-  memory.lockSessions.set(1, { version: 1, ownerId: 1, isActive: true });
-  Object.assign(memory.users.get(1) ?? {}, { activeLockTemplate: 1 });
-  await run();
-  let requests = 0;
-  rewrite = (path, own) => (path === '/lkbx/templates/active' ? (++requests === 1 ? { id: 2 } : null) : own);
-  await run();
-  expect([requests, (await client.lockSession.findFirst())?.templateId]).toEqual([2, 1]);
-});
-
-it('new ids come after those of the upstream', async () => {
-  await run();
-  const { id } = await client.dttSession.create({ data: { bubbleId: 'x', ownerId: 1, trainerId: 1 } });
-  expect(id).toBe(25);
-  await client.dttDevice.create({ data: { bubbleId: 'x', ownerId: 1 } });
-  await client.user.create({ data: { username: 'x' } });
-});
-
 describe('a database stays as it is, and a run fails', () => {
   it('if it has an account that is not mirrored', async () => {
     await createAccount(client, 'alice');

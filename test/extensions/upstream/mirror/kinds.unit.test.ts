@@ -2,11 +2,10 @@
 
 import { describe, expect, it } from 'vitest';
 import { user } from '../../../../src/extensions/upstream/mirror/account.ts';
-import { kindsOf } from '../../../../src/extensions/upstream/mirror/kinds.ts';
-import { firstIssue } from '../../../../src/extensions/upstream/mirror/list.ts';
+import { kinds, parseRecord } from '../../../../src/extensions/upstream/mirror/kinds.ts';
+import type { Kind } from '../../../../src/extensions/upstream/mirror/rows.ts';
 
 const account = 7;
-const kinds = kindsOf(account);
 type Name = keyof typeof kinds;
 
 const time = '2026-02-17T12:00:00.000Z';
@@ -89,10 +88,9 @@ const wholeOf = (name: Name) => ({ ...records[name].needed, ...records[name].opt
 const names = Object.keys(records) as Name[];
 
 /** The parsed record with these changes, or its first issue; fields changed to undefined are left out. */
-function read(name: Name, change: Record<string, unknown> = {}, schema = kinds[name].record) {
+function read(name: Name, change: Record<string, unknown> = {}, schema: Kind['record'] = kinds[name].record) {
   const record = JSON.parse(JSON.stringify({ ...wholeOf(name), ...change }));
-  const { data, error } = schema.safeParse(record);
-  return data ?? firstIssue(error);
+  return parseRecord(schema, kinds[name], record, account);
 }
 const readRow = (name: Name, change: Record<string, unknown> = {}) => {
   const data = read(name, change);
@@ -167,10 +165,10 @@ describe('a record of an upstream', () => {
   it.each<[Record<string, unknown>, string]>([
     [{ serialNumber: 2 ** 60 }, 'serialNumber: Invalid input: expected string, received number'],
     [{ serialNumber: true }, 'serialNumber: Invalid input: expected string, received boolean'],
-    [{ apiHits: 'many' }, 'apiHits: Invalid input: expected number, received string'],
-    [{ apiHits: '' }, 'apiHits: Invalid input: expected number, received string'],
-    [{ apiHits: '0x10' }, 'apiHits: Invalid input: expected number, received string'],
-    [{ apiHits: '1.5' }, 'apiHits: Invalid input: expected int, received number'],
+    [{ id: 'many' }, 'id: Invalid input: expected number, received string'],
+    [{ id: '' }, 'id: Invalid input: expected number, received string'],
+    [{ id: '0x10' }, 'id: Invalid input: expected number, received string'],
+    [{ id: '1.5' }, 'id: Invalid input: expected int, received number'],
     [{ ownerId: '8' }, "ownerId: is not the account's, which is 7"],
   ])('is rejected with %o', (change, issue) => {
     expect(read('dttDevices', change)).toBe(issue);
@@ -220,6 +218,7 @@ it.each<[Name, Record<string, unknown>, object]>([
   ['dttSessions', { name: undefined, settings_id: undefined }, { row: { name: null, goneTemplateId: null } }],
   ['dttDevices', { macAddress: '02:00:00:00:00' }, { row: { macAddress: null } }],
   ['dttDevices', { apiHits: -1 }, { row: { apiHits: null } }],
+  ['dttDevices', { apiHits: 'many' }, { row: { apiHits: null } }],
   ['lockTemplates', { breakRegularity: -1 }, { row: { breakRegularity: null } }],
   ['lockSessions', { isActive: true, lockState: 'completed' }, { row: { isActive: false } }],
   ['dttTemplates', { name: ' ' }, { row: { name: 'template 1' } }],

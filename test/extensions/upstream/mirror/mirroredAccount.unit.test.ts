@@ -11,13 +11,18 @@ import { UpstreamBusy } from '../../../../src/extensions/upstream/client/upstrea
 import type {
   FreshnessStore,
   StoredFreshness,
+  Written,
 } from '../../../../src/extensions/upstream/mirror/accountFreshness.ts';
 import { freshnessOf, waitUntilFresh } from '../../../../src/extensions/upstream/mirror/freshness.ts';
 import {
+  closeAccount,
   createMirroredAccount,
   type MirroredAccount,
+  noteWrite,
+  refresh,
+  touch,
+  upstreamFor,
 } from '../../../../src/extensions/upstream/mirror/mirroredAccount.ts';
-import { allParts, type Part } from '../../../../src/extensions/upstream/mirror/pull.ts';
 import type { AccountRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { openExchange } from '../../../../src/http/exchange.ts';
 import { nobodyListens } from '../../../support/exchanges.ts';
@@ -71,7 +76,7 @@ beforeEach(() => {
   });
   base = 'http://127.0.0.1:9/api/v1';
   account = open();
-  account.add(credential);
+  account.credentials.add(credential);
 });
 const open = () =>
   createMirroredAccount({
@@ -90,19 +95,18 @@ const open = () =>
     onTokenStatus,
   });
 afterEach(async () => {
-  await account.close();
+  await closeAccount(account);
   vi.useRealTimers();
 });
 
 /** The lists that each run was asked to read. */
-const parts = () =>
-  lists.mock.calls.map(([, , { parts: which = [] }]) => (which.length < allParts.length ? which : 'all'));
+const parts = () => lists.mock.calls.map(([, , { onlyTemplates }]) => (onlyTemplates ? 'templates' : 'all'));
 
-const write = (...written: Part[]) => account.noteWrite({ parts: written });
+const write = (what: Written) => noteWrite(account, what);
 
 describe('an account of the mirror', () => {
   it('is read at a request, then at each interval until there was no request for a while, and at the next request', async () => {
-    await account.touch();
+    await touch(account);
     expect(lists).toHaveBeenCalledTimes(1);
     for (let times = 2; times <= 11; times++) {
       await vi.advanceTimersByTimeAsync(interval);
@@ -110,7 +114,7 @@ describe('an account of the mirror', () => {
     }
     await vi.advanceTimersByTimeAsync(5 * interval);
     expect(lists).toHaveBeenCalledTimes(11);
-    await account.touch();
+    await touch(account);
     expect(lists).toHaveBeenCalledTimes(12);
   });
 
@@ -118,7 +122,7 @@ describe('an account of the mirror', () => {
     details.mockImplementation(
       (_, signal) => new Promise((end) => signal.addEventListener('abort', () => end())),
     );
-    await account.touch();
+    await touch(account);
     const isReadUntil = () => details.mock.lastCall?.[1].aborted;
     await vi.advanceTimersByTimeAsync(10 * interval);
     expect([details.mock.calls.length, isReadUntil()]).toEqual([11, false]);
@@ -129,27 +133,27 @@ describe('an account of the mirror', () => {
   it('is not read while another process refreshes it', async () => {
     readStored.mockImplementation(async () => stored(Date.now()));
     await account.freshness.ensureLoaded();
-    expect(account.touch()).toBeUndefined();
+    expect(touch(account)).toBeUndefined();
     await vi.advanceTimersByTimeAsync(5 * interval);
     expect(lists).not.toHaveBeenCalled();
   });
 
-  it('is read whole at first, then only the lists that were written, and those written together by one run', async () => {
-    await write('locks');
-    await account.refresh();
-    await write('dttTemplates');
-    await account.refresh();
-    await Promise.all([write('lkbxDevices'), write('locks')]);
-    expect(await Promise.all([account.refresh(), account.refresh()])).toEqual([true, true]);
-    expect(parts()).toEqual(['all', ['dttTemplates'], ['lkbxDevices', 'locks']]);
+  it('is read whole at first, then only its templates if only those were written, and once for several writes', async () => {
+    await write('template');
+    await refresh(account);
+    await write('template');
+    await refresh(account);
+    await Promise.all([write('other'), write('template')]);
+    expect(await Promise.all([refresh(account), refresh(account)])).toEqual([true, true]);
+    expect(parts()).toEqual(['all', 'templates', 'all']);
   });
 
-  it('is read whole at each interval, however often some of its lists are read', async () => {
-    await account.touch();
+  it('is read whole at each interval, however often its templates are read', async () => {
+    await touch(account);
     for (let times = 1; times <= 9; times++) {
       await vi.advanceTimersByTimeAsync(interval / 3);
-      account.touch();
-      await write('dttTemplates');
+      touch(account);
+      await write('template');
       await vi.advanceTimersByTimeAsync(1);
     }
     expect(parts().filter((which) => which === 'all')).toHaveLength(4);
@@ -161,23 +165,23 @@ describe('an account of the mirror', () => {
       vi.advanceTimersByTime(5_000);
       return Date.now();
     });
-    await account.refresh();
+    await refresh(account);
     expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', began]]);
   });
 
   it('is read at once with another of its tokens if the token of the run ends', async () => {
     const end = new AbortController();
     const ending = { token: 'second of alice', viewer: { ...credential.viewer, ended: end.signal } };
-    account.add(ending);
+    account.credentials.add(ending);
     lists.mockImplementationOnce(
       (_upstream, signal) =>
         new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => reject(signal.reason));
         }),
     );
-    const refreshed = account.refresh();
+    const refreshed = refresh(account);
     await vi.advanceTimersByTimeAsync(0);
-    account.remove(ending);
+    account.credentials.delete(ending);
     end.abort();
     expect(await refreshed).toBe(true);
     expect(parts()).toEqual(['all', 'all']);
@@ -185,41 +189,41 @@ describe('an account of the mirror', () => {
     expect(onFailure).not.toHaveBeenCalled();
   });
 
-  it('is read by one more run for all lists that are written during a run', async () => {
-    await account.refresh();
-    await write('locks');
+  it('is read by one more run for all that is written during a run', async () => {
+    await refresh(account);
+    await write('template');
     const { promise, settle } = createSignal();
     lists.mockImplementationOnce((...run) => promise.then(() => succeed(...run)));
-    const first = account.refresh();
+    const first = refresh(account);
     await vi.advanceTimersByTimeAsync(0);
-    await write('locks');
-    await write('dttTemplates');
-    const later = [account.refresh(), account.refresh()];
+    await write('template');
+    await write('other');
+    const later = [refresh(account), refresh(account)];
     settle();
     expect(await Promise.all([first, ...later])).toEqual([true, true, true]);
-    expect(parts()).toEqual(['all', ['locks'], ['locks', 'dttTemplates']]);
+    expect(parts()).toEqual(['all', 'templates', 'all']);
   });
 
   it('has the lists of a run that failed read by the next run', async () => {
-    await account.refresh();
+    await refresh(account);
     lists.mockRejectedValueOnce(new Error('the upstream is away'));
-    await write('locks');
-    expect(await account.refresh()).toBe(false);
+    await write('other');
+    expect(await refresh(account)).toBe(false);
     expect(onFailure).toHaveBeenCalledTimes(1);
-    await write('dttTemplates');
-    expect(await account.refresh()).toBe(true);
-    expect(parts().at(-1)).toEqual(['locks', 'dttTemplates']);
+    await write('template');
+    expect(await refresh(account)).toBe(true);
+    expect(parts().at(-1)).toBe('all');
     expect(account.freshness.isOutdated).toBe(false);
   });
 
   it('is read at once when a run of another process is over that has not refreshed it', async () => {
-    await account.refresh();
-    await write('locks');
+    await refresh(account);
+    await write('template');
     readStored.mockResolvedValueOnce(stored(account.freshness.refreshedAt, true));
     const from = performance.now();
-    expect(await account.refresh()).toBe(true);
+    expect(await refresh(account)).toBe(true);
     expect(performance.now() - from).toBeLessThan(2_000);
-    expect(parts()).toEqual(['all', ['locks']]);
+    expect(parts()).toEqual(['all', 'templates']);
   });
 
   it.each([false, true])(
@@ -229,7 +233,7 @@ describe('an account of the mirror', () => {
       readStored
         .mockResolvedValueOnce(stored(undefined, !isMeanwhile))
         .mockResolvedValueOnce(stored(Date.now()));
-      expect(await account.refresh()).toBe(true);
+      expect(await refresh(account)).toBe(true);
       expect(lists).toHaveBeenCalledTimes(isMeanwhile ? 1 : 0);
       // Its rows may have changed, and the announcement may be late.
       expect(onChanged).toHaveBeenCalledTimes(1);
@@ -241,19 +245,19 @@ describe('an account of the mirror', () => {
     vi.advanceTimersByTime(1);
     readStored.mockResolvedValueOnce(stored(began, true)).mockResolvedValueOnce(stored(began));
     // Another request, which does not ask for that, changes nothing.
-    expect(await Promise.all([account.refresh(began + 1), account.refresh()])).toEqual([true, true]);
+    expect(await Promise.all([refresh(account, began + 1), refresh(account)])).toEqual([true, true]);
     expect(lists).toHaveBeenCalledTimes(1);
   });
 
   it('is read at once after a write if clients use what is here, and by the next use otherwise', async () => {
-    await account.refresh();
-    await write('locks');
+    await refresh(account);
+    await write('template');
     await vi.advanceTimersByTimeAsync(interval / 2);
     expect(parts()).toEqual(['all']);
-    account.touch();
-    await write('dttTemplates');
+    touch(account);
+    await write('template');
     await vi.advanceTimersByTimeAsync(0);
-    expect(parts()).toEqual(['all', ['locks', 'dttTemplates']]);
+    expect(parts()).toEqual(['all', 'templates']);
   });
 
   it('has as many requests in flight, by GraphQL too, as it may have by REST', async () => {
@@ -261,10 +265,10 @@ describe('an account of the mirror', () => {
     upstream.respond = () => {};
     base = upstream.base;
     account = open();
-    account.add(credential);
+    account.credentials.add(credential);
     const stop = new AbortController();
     const posts = Array.from({ length: 217 }, () =>
-      account.upstreamFor()?.post('/dtt/templates/1', {}, stop.signal),
+      upstreamFor(account)?.post('/dtt/templates/1', {}, stop.signal),
     );
     await expect(Promise.race(posts)).rejects.toBeInstanceOf(UpstreamBusy);
     await vi.waitFor(() => expect(upstream.requests).toHaveLength(16), { interval: 5, timeout: 20_000 });
@@ -276,30 +280,30 @@ describe('an account of the mirror', () => {
   it.each([true, false])(
     'is read whole after a write if another process has forwarded one that was not read back, before it: %s',
     async (isBefore) => {
-      await account.refresh();
+      await refresh(account);
       const others = () => {
         mark = ++marks;
       };
       if (isBefore) others();
-      await write('locks');
+      await write('template');
       if (!isBefore) others();
-      await account.refresh();
+      await refresh(account);
       expect(parts()).toEqual(['all', 'all']);
       expect(account.freshness.isOutdated).toBe(false);
     },
   );
 
   it('is outdated by a write that the database does not take, until a run that began after it has read all lists', async () => {
-    await account.refresh();
+    await refresh(account);
     const { promise, settle } = createSignal();
     lists.mockImplementationOnce((...run) => promise.then(() => succeed(...run)));
-    const before = account.refresh(performance.now());
+    const before = refresh(account, performance.now());
     await vi.advanceTimersByTimeAsync(0);
     storeWrite.mockRejectedValueOnce(new Error('the database is away'));
-    await write('locks');
+    await write('template');
     settle();
     expect([await before, account.freshness.isOutdated]).toEqual([true, true]);
-    await account.refresh();
+    await refresh(account);
     expect([account.freshness.isOutdated, parts().at(-1)]).toEqual([false, 'all']);
   });
 
@@ -308,7 +312,7 @@ describe('an account of the mirror', () => {
     storeWrite.mockImplementationOnce(() => noted.promise.then(() => ({ mark: 6, previous: undefined })));
     readStored.mockImplementationOnce(() => found.promise.then(() => stored(5)));
     const reading = account.freshness.reload();
-    const noting = write('locks');
+    const noting = write('template');
     mark = 6;
     noted.settle();
     found.settle();
@@ -359,7 +363,7 @@ describe('a request that wants what is new', () => {
   }
 
   it('is rejected with 503 if the account is forgotten while the request waits for a refresh', async () => {
-    await account.touch();
+    await touch(account);
     await vi.advanceTimersByTimeAsync(1_000);
     readStored.mockImplementation(async () => stored());
     lists.mockResolvedValue(undefined);
@@ -367,7 +371,7 @@ describe('a request that wants what is new', () => {
   });
 
   it('does not wait for a refresh that the budget does not allow, nor for one that takes too long', async () => {
-    await account.touch();
+    await touch(account);
     await vi.advanceTimersByTimeAsync(1_000);
     budget.pauseFor(60_000);
     expect(await request()).toEqual({ status: undefined, age: '1' });

@@ -2,8 +2,7 @@
 
 import { beforeEach } from 'vitest';
 import { type Upstream, UpstreamRejection } from '../../../../src/extensions/upstream/client/upstream.ts';
-import type { SyncReport } from '../../../../src/extensions/upstream/mirror/report.ts';
-import { type SyncOptions, sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { type SyncOptions, type SyncReport, sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { databaseWith } from '../../../support/setUp.ts';
 
 /** A record: its owner, and a version that stands for the values of its other fields. */
