@@ -207,11 +207,9 @@ describe('a request for a WebSocket', () => {
   it.each([
     ['at another path', {}, 426, 'WebSockets are opened at /graphql', '/api/v1/dtt'],
     ['with the older subprotocol', { [subprotocol]: 'graphql-ws' }, 426, 'graphql-transport-ws'],
-    ['with a subprotocol twice', { [subprotocol]: `${name}, ${name}` }, 400, 'all different'],
-    ['with an empty subprotocol', { [subprotocol]: `${name},` }, 400, 'a list of names'],
-    ['with a subprotocol that is no name', { [subprotocol]: `${name}, a b` }, 400, 'a list of names'],
-    ['with another offer', { Upgrade: 'h2c, websocket' }, 426, 'and no other protocol beside it'],
-    ['of another version', { 'Sec-WebSocket-Version': '8' }, 426, '13'],
+    ['with a subprotocol twice', { [subprotocol]: `${name}, ${name}` }, 400, 'Sec-WebSocket-Protocol'],
+    ['with another offer', { Upgrade: 'h2c, websocket' }, 400, 'Invalid Upgrade header'],
+    ['of another version', { 'Sec-WebSocket-Version': '7' }, 400, 'Sec-WebSocket-Version'],
     [
       'from a page of an origin that is not allowed',
       { Origin: 'https://evil.example', [subprotocol]: 'chat, graphql-transport-ws' },
