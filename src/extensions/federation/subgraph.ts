@@ -95,13 +95,11 @@ function readRepresentation(given: unknown): GlobalId | undefined {
   const { __typename: typename, id, databaseId }: Record<string, unknown> = isRecord(given) ? given : {};
   if (typeof typename !== 'string' || !isRecordType(typename))
     throw reject('A representation must have a __typename that is an entity of this subgraph');
-  const named = typeof id === 'string' ? readGlobalId(id, 'representations') : undefined;
-  const number = named?.id ?? Number(databaseId);
-  const isOfNone = id == null && databaseId == null;
-  const isOfAnother = named?.typename !== typename && id != null;
-  if (isOfNone || isOfAnother || !Number.isInteger(number) || (databaseId != null && databaseId !== number))
+  const named = typeof id === 'string' ? readGlobalId(id, 'representations') : { typename, id: databaseId };
+  const number = named?.id;
+  if (named?.typename !== typename || typeof number !== 'number' || !Number.isInteger(number))
     throw reject(
-      `A representation of ${typename} must have its global id as id, its integer id as databaseId, or both of the same one`,
+      `A representation of ${typename} must have its global id as id, or its integer id as databaseId`,
     );
   return number >= 1 && number <= largestId ? { typename, id: number } : undefined;
 }

@@ -42,8 +42,6 @@ const manifest = z.union([apolloManifest, plainManifest]);
 export function openPersistedFile({ path, documents, logger, interval = 1_000 }: PersistedFileOptions) {
   let { content, operations } = loadPersistedOperations(path, documents);
   let generation = 0;
-  /** What is wrong with the file, as it was logged. */
-  let problem = '';
 
   async function readAgain(): Promise<void> {
     try {
@@ -60,11 +58,8 @@ export function openPersistedFile({ path, documents, logger, interval = 1_000 }:
         generation++;
         logger.info({ operations: next.size }, 'persisted operations were read again');
       }
-      problem = '';
     } catch (error) {
-      const { message } = problemWith(path, error);
-      if (message !== problem) logger.error(`${message}; the operations that were read before stay`);
-      problem = message;
+      logger.error(`${problemWith(path, error).message}; the operations that were read before stay`);
     }
   }
 

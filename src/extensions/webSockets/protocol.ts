@@ -110,10 +110,6 @@ async function admit(
   { operations, connectionQuota }: ProtocolOptions,
 ): Promise<Viewer | undefined> {
   const authorization = authorizationOf(connection, payload);
-  if ((tokenIn(payload) ?? authorization) !== authorization) {
-    const reason = 'connection_init has another token than the Authorization header';
-    return connection.close(CloseCode.BadRequest, reason);
-  }
   const incoming = { id: connection.nextId(), authorization };
   const who = await operations.identify(connection.opening.request, incoming);
   if (isResponse(who)) {

@@ -69,7 +69,6 @@ describe('entities', () => {
     ['has an id that is not a global id', { __typename: 'User', id: 'x' }, /not a global id/],
     ['has the id of another type', { __typename: 'User', id: 'RHR0RGV2aWNlOjE' }, noKey],
     ['has an id that is not a string', { __typename: 'User', id: { a: 1 } }, noKey],
-    ['has the keys of two records', { __typename: 'User', id: 'VXNlcjox', databaseId: 2 }, noKey],
   ])('are null with an error for a representation that %s', async (_, representation, message) => {
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, entities(), {
       representations: [{ __typename: 'User', databaseId: alice.userId }, representation],

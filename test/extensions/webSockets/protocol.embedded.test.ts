@@ -71,16 +71,6 @@ describe('a connection', () => {
     expect(await socket.closed).toEqual({ code: 4403, reason: expect.stringMatching(reason) });
   });
 
-  it('with two different tokens is closed with 4400', async () => {
-    const headers = { authorization: 'Bearer other' };
-    const socket = await openSocket(gateway, { headers });
-    socket.send(initOf(alice.token));
-    expect(await socket.closed).toEqual({
-      code: 4400,
-      reason: 'connection_init has another token than the Authorization header',
-    });
-  });
-
   it('is closed with 1013, after which clients connect again, when its token cannot be looked up, which is logged', async () => {
     const failing = vi.spyOn(gateway.database.pool, 'query').mockRejectedValue(new Error('gone'));
     const socket = await openSocket(gateway);
