@@ -14,12 +14,8 @@ interface FeedSetup {
   readonly mode: 'notify' | 'logical' | 'both';
   /** The server's setting. With any other than `logical` everything is announced by NOTIFY. */
   readonly walLevel: string;
-  /** The role of the connection, and whether it owns the function `announce`, and so may switch the mode. */
-  readonly role: string;
-  readonly owns: boolean;
-  /** Whether the publication exists that a slot is read with, and whether the role may create it. */
+  /** Whether the publication exists that a slot is read with. */
   readonly isPublished: boolean;
-  readonly mayPublish: boolean;
 }
 
 /** The advisory lock under which one gateway at a time switches the mode. `announce_by` takes it as well. */
@@ -49,14 +45,14 @@ export async function chooseAnnounceMode(
   const { client, connect, close } = createSession(direct);
   try {
     await connect();
-    const setup = await readFeedSetup(client);
-    const { mode } = setup;
+    const { mode, walLevel } = await readFeedSetup(client);
     if (mode === 'notify' ? wanted === 'notify' : wanted === 'auto') return { mode };
-    const problem =
-      wanted === 'notify'
-        ? `the database is switched to messages. ${backToNotify}`
-        : (findSetupProblem(setup) ?? (await findSlotProblem(direct)));
-    if (problem !== undefined) throw new Error(problem);
+    if (wanted === 'notify') throw new Error(`the database is switched to messages. ${backToNotify}`);
+    if (walLevel !== 'logical')
+      throw new Error(
+        `the server has wal_level = ${walLevel}. Set wal_level = logical in its settings and start it again.`,
+      );
+    await trySlot(direct);
     await switchToMessages(client);
     return { mode: 'logical' };
   } catch (error) {
@@ -71,9 +67,8 @@ export async function chooseAnnounceMode(
 async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
   const { rows } = await client.query<FeedSetup>(
     `SELECT substring(prosrc FROM 'WHEN ''logical'' THEN ''(\\w+)''') AS mode,
-       current_setting('wal_level') AS "walLevel", current_user AS role, pg_has_role(proowner, 'USAGE') AS owns,
-       EXISTS (SELECT FROM pg_publication WHERE pubname = 'dovetail') AS "isPublished",
-       has_database_privilege(current_database(), 'CREATE') AS "mayPublish"
+       current_setting('wal_level') AS "walLevel",
+       EXISTS (SELECT FROM pg_publication WHERE pubname = 'dovetail') AS "isPublished"
      FROM pg_proc WHERE oid = to_regprocedure('announce(text)')`,
   );
   const [setup] = rows;
@@ -81,34 +76,21 @@ async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
   return setup;
 }
 
-/** The reason, as far as the setup shows it, why changes cannot be announced by messages. */
-function findSetupProblem(setup: FeedSetup): string | undefined {
-  const { walLevel, mode, isPublished, mayPublish, owns, role } = setup;
-  if (walLevel !== 'logical')
-    return `the server has wal_level = ${walLevel}. Set wal_level = logical in its settings and start it again.`;
-  if (isPublished ? mode === 'logical' || owns : mayPublish && owns) return undefined;
-  const lacks = owns
-    ? 'may not create the publication that the messages are read with'
-    : 'does not own the function announce, and cannot switch the database';
-  return `the role ${JSON.stringify(role)} ${lacks}. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`;
-}
-
 /** The requirements of a slot, for errors without a hint of PostgreSQL. */
 const slotNeeds = `The role needs REPLICATION, pg_hba.conf has to let it replicate, max_wal_senders and max_replication_slots have to be large enough, and no pooler may stand in between: see ${guideFile('deployment.md#by-messages-in-the-log')}.`;
 
-/** Tries to create a slot. Returns undefined if that succeeds, or only has to wait for writing transactions. */
-async function findSlotProblem(direct: pg.ClientConfig): Promise<string | undefined> {
+/** Creates a slot for a moment. @throws if that fails, unless it only has to wait for writing transactions. */
+async function trySlot(direct: pg.ClientConfig): Promise<void> {
   // The types of `pg` do not have the parameter, which it passes on.
   const config: pg.ClientConfig & { replication: 'database' } = { ...direct, replication: 'database' };
   const { client, connect, close } = createSession(config, longestTrial);
   try {
     await connect();
     await client.query(newSlot().create);
-    return undefined;
   } catch (error) {
-    if (isUnresponsive(error)) return undefined;
+    if (isUnresponsive(error)) return;
     const { detail, hint } = error instanceof pg.DatabaseError ? error : {};
-    return `${errorText(error)}. ${hint ?? detail ?? slotNeeds}`;
+    throw new Error(`${errorText(error)}. ${hint ?? detail ?? slotNeeds}`);
   } finally {
     await close();
   }
@@ -116,11 +98,17 @@ async function findSlotProblem(direct: pg.ClientConfig): Promise<string | undefi
 
 /** Switches the mode, unless another gateway has done so meanwhile. Gateways are told, and reconnect. After an error, close the client. */
 async function switchToMessages(client: pg.ClientBase): Promise<void> {
-  // Stated, since the role may have other defaults.
-  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
-  await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
-  const { mode, isPublished } = await readFeedSetup(client);
-  if (!isPublished) await client.query('CREATE PUBLICATION dovetail');
-  if (mode !== 'logical') await client.query(`SELECT announce_by('logical')`);
-  await client.query('COMMIT');
+  try {
+    // Stated, since the role may have other defaults.
+    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
+    await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
+    const { mode, isPublished } = await readFeedSetup(client);
+    if (!isPublished) await client.query('CREATE PUBLICATION dovetail');
+    if (mode !== 'logical') await client.query(`SELECT announce_by('logical')`);
+    await client.query('COMMIT');
+  } catch (error) {
+    throw new Error(
+      `${errorText(error)}. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+    );
+  }
 }
