@@ -18,17 +18,17 @@ import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
 import type { PipelineParts } from '../../extensionPoints.ts';
 import { hasTooManyValues, isRequestTooDeep } from '../../graphql/limits.ts';
-import type { Exchange } from '../../http/exchange.ts';
+import { type Exchange, requestWithin, restPath } from '../../http/exchange.ts';
 import { isRecord, readJson } from '../../http/json.ts';
 import { readText } from '../../http/request.ts';
 import { type HttpResponse, isResponse, jsonResponse } from '../../http/response.ts';
 import { printedSchema } from '../../schema/schema.ts';
 import { release } from '../../version.ts';
 import { errorBody } from './endpoint.ts';
-import { innerExchange } from './innerExchange.ts';
 import {
   type Arguments,
   createQueryTool,
+  type InnerRequest,
   persistedTools,
   type Result,
   restTools,
@@ -166,6 +166,21 @@ async function callTool(
     exchange.report(error);
     return failed(exchange, messages.internal, 'INTERNAL_SERVER_ERROR');
   }
+}
+
+/** Creates the exchange of a request inside another one. The client and the log see the outer exchange only. */
+function innerExchange(outer: Exchange, { method, target, content }: InnerRequest): Exchange {
+  const request = requestWithin(outer.request, method, target, {
+    authorization: outer.request.headers.authorization,
+    accept: 'application/json',
+    'content-type': content === undefined ? undefined : 'application/json',
+  });
+  const [path = ''] = target.split('?', 1);
+  // Set even without a body: the body of the outer request has been read already.
+  const message = { content, cutShort() {} };
+  const endpoint = path.startsWith(`${restPath}/`) ? 'rest' : 'graphql';
+  const ofExchange = { request, target, path, endpoint, message };
+  return Object.create(outer, Object.getOwnPropertyDescriptors(ofExchange));
 }
 
 function failed(exchange: Exchange, error: string, code: string): Result {

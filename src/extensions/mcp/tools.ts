@@ -30,10 +30,17 @@ import { limitSchema, offsetSchema, scalarSchemas } from '../../schema/jsonSchem
 import { pageSize } from '../../schema/loading/pagination.ts';
 import { namesToken, readsTokens } from '../../schema/operation.ts';
 import { schema } from '../../schema/schema.ts';
-import type { InnerRequest } from './innerExchange.ts';
 
 const noTokens = 'The tokens of the account are not available here';
 export const onlyQueries = 'Only queries are run here: no mutations, and no subscriptions';
+
+/** The request of a tool call. */
+export interface InnerRequest {
+  readonly method: 'GET' | 'POST';
+  readonly target: string;
+  /** What its body would have; undefined for a request without a body. */
+  readonly content: unknown;
+}
 
 export interface Tool {
   readonly name: string;
@@ -75,18 +82,16 @@ const objectSchema = (properties: ObjectSchema['properties'], required: string[]
 });
 
 /**
- * A message about the first argument that the tool does not have, about one that is missing, or about the global id of a token;
+ * A message about the first argument that the tool does not have, or about the global id of a token;
  * undefined if there is none.
  */
-function problemWithArguments(given: Arguments, { properties, required }: ObjectSchema): string | undefined {
+function problemWithArguments(given: Arguments, { properties }: ObjectSchema): string | undefined {
   const names = Object.keys(properties);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(properties, name));
   if (unknown !== undefined) {
     const takes = names.length === 0 ? 'none' : names.join(', ');
     return `${JSON.stringify(unknown.slice(0, 100))} is no argument of this tool, which takes ${takes}`;
   }
-  const missing = required.find((name) => given[name] === undefined);
-  if (missing !== undefined) return `The argument ${missing} is missing`;
   return namesToken(given) ? noTokens : undefined;
 }
 

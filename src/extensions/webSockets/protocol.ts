@@ -20,8 +20,7 @@ import type { Exchange } from '../../http/exchange.ts';
 import { type HttpResponse, isResponse } from '../../http/response.ts';
 import type { UserQuota } from '../../http/userQuota.ts';
 import { errorsOf, OperationFailed } from '../../schema/liveReads.ts';
-import { endExchange } from './endExchange.ts';
-import type { Operations } from './operations.ts';
+import { endExchange, type Operations } from './operations.ts';
 import { closeCodes, type createLimitedSocket } from './socket.ts';
 
 type GraphqlSocket = ReturnType<typeof createLimitedSocket>;

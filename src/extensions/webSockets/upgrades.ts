@@ -1,7 +1,6 @@
 /** Accepts WebSockets, and serves them. */
 
 import type { Duplex } from 'node:stream';
-import { GRAPHQL_TRANSPORT_WS_PROTOCOL as protocolName } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { type Config, publicAddressOf } from '../../config/config.ts';
 import type { UpgradeParts } from '../../extensionPoints.ts';
@@ -11,8 +10,7 @@ import { ambiguityOf } from '../../http/request.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import { send } from '../../http/send.ts';
 import { createUserQuota } from '../../http/userQuota.ts';
-import { endExchange } from './endExchange.ts';
-import { createOperations } from './operations.ts';
+import { createOperations, endExchange } from './operations.ts';
 import { createProtocol } from './protocol.ts';
 import { createLimitedSocket, createSocketServer } from './socket.ts';
 
@@ -69,26 +67,13 @@ export function createUpgrades(config: Config, pipeline: UpgradeParts, mostSocke
 const badRequest = (message: string) =>
   errorResponse('graphql', { code: 'BAD_USER_INPUT', message }, { Connection: 'close' });
 
-/** The response to a request for something else than a WebSocket of the protocol; undefined for any other. */
+/** The response to a request for something else than a WebSocket of GraphQL; undefined for any other. */
 function findUpgradeError({ request, endpoint }: Exchange, config: Config): HttpResponse | undefined {
-  const { headers } = request;
-  const required = (message: string, others: Record<string, string> = {}) =>
-    // A 426 has to name the protocol that is supported (RFC 9110, section 15.5.22).
-    errorResponse(
-      endpoint,
-      { status: 426, code: 'BAD_USER_INPUT', message },
-      { Upgrade: 'websocket', Connection: 'Upgrade, close', ...others },
-    );
-
   const ambiguity = ambiguityOf(request);
   if (ambiguity !== undefined) return badRequest(ambiguity);
-  if (endpoint !== 'graphql')
-    return required(`WebSockets are opened at ${publicAddressOf(config, '/graphql')}, and nowhere else`);
-  const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim());
-  if (offered && !offered.includes(protocolName))
-    return required(
-      `The subprotocol of WebSockets is ${protocolName}: not the older graphql-ws of subscriptions-transport-ws, nor any other`,
-      { 'Sec-WebSocket-Protocol': protocolName },
-    );
-  return undefined;
+  if (endpoint === 'graphql') return undefined;
+  const message = `WebSockets are opened at ${publicAddressOf(config, '/graphql')}, and nowhere else`;
+  // A 426 has to name the protocol that is supported (RFC 9110, section 15.5.22).
+  const headers = { Upgrade: 'websocket', Connection: 'Upgrade, close' };
+  return errorResponse(endpoint, { status: 426, code: 'BAD_USER_INPUT', message }, headers);
 }

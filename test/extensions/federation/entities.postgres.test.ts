@@ -89,13 +89,6 @@ describe('the limits', () => {
   const messageFor = async (query: string, representations: unknown) =>
     (await graphqlOnEveryPath(gateway, alice.token, query, { representations })).errors?.[0]?.message;
 
-  it('apply to the number of representations', async () => {
-    expect(await messageFor(entities('... on User { username }'), many(1_000))).toBeUndefined();
-    expect(await messageFor(entities('... on User { username }'), many(1_001))).toBe(
-      'representations must have at most 1000 items',
-    );
-  });
-
   it('count the selection once for each representation', async () => {
     const selection = '... on User { username rank dttSessions(first: 50) { nodes { id } } }';
     // For each of the 900: two fields, the connection, its list and 50 ids. Besides, the field `_entities` itself.

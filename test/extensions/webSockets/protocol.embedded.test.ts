@@ -196,7 +196,6 @@ describe('a request for a WebSocket', () => {
   const [subprotocol, name] = ['Sec-WebSocket-Protocol', 'graphql-transport-ws'];
   it.each([
     ['at another path', {}, 426, 'WebSockets are opened at /graphql', '/api/v1/dtt'],
-    ['with the older subprotocol', { [subprotocol]: 'graphql-ws' }, 426, 'graphql-transport-ws'],
     ['with a subprotocol twice', { [subprotocol]: `${name}, ${name}` }, 400, 'Sec-WebSocket-Protocol'],
     ['with another offer', { Upgrade: 'h2c, websocket' }, 400, 'Invalid Upgrade header'],
     ['of another version', { 'Sec-WebSocket-Version': '7' }, 400, 'Sec-WebSocket-Version'],
