@@ -266,11 +266,5 @@ export type Check = readonly [
   isVital?: boolean,
 ];
 
-/** A problem of a server, a database or a role, and the advice about it. Both texts are for the operator. */
-export interface Diagnosis {
-  readonly says: string;
-  readonly advice: string;
-}
-
 /** The state, if all is well; or the problem, and what to do about it. Undefined where the check does not apply. */
-export type Found = string | (Pick<Diagnosis, 'says'> & Partial<Diagnosis>) | undefined;
+export type Found = string | { readonly says: string; readonly advice?: string } | undefined;

@@ -59,7 +59,7 @@ Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. N
     });
 
     const hasOthers = expect.stringMatching(
-      /^This database has users or records of its own, or accounts that live elsewhere/,
+      /^This database has users of its own, or accounts that live elsewhere/,
     );
     const blank = 'cannot be used: it takes visible characters, and no space at either end.';
     it.each([

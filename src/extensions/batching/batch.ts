@@ -8,12 +8,11 @@ import { unauthorized } from '../../auth/viewer.ts';
 import type { Config } from '../../config/config.ts';
 import type { BatchParts, Hooks } from '../../extensionPoints.ts';
 import { hasTooManyValues, tooManyValues } from '../../graphql/limits.ts';
-import { graphqlType, jsonType, notAcceptable, requestFailure, vary } from '../../graphql/overHttp.ts';
+import { requestFailure, vary } from '../../graphql/overHttp.ts';
 import { tooComplex } from '../../graphql/plugins/operation.ts';
 import { failureResponse } from '../../http/errorResponse.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { isRecord } from '../../http/json.ts';
-import { acceptedOf } from '../../http/request.ts';
 import { type HttpResponse, isResponse, jsonResponse } from '../../http/response.ts';
 import type { BatchedOperation } from '../../http/task.ts';
 
@@ -29,8 +28,6 @@ export const createRunBatch =
   async (exchange, { operations, read }, parts) => {
     const wrong = problemWith(operations, BATCHING === 'on');
     if (wrong !== undefined) return requestFailure(400, wrong);
-    const type = typeFor(exchange.request.headers.accept);
-    if (type === undefined) return requestFailure(406, notAcceptable);
     // The request itself has been counted as one.
     const rejected = parts.admit(operations.length - 1);
     if (rejected) return rejected;
@@ -47,7 +44,7 @@ export const createRunBatch =
     exchange.operation = 'batch';
     // Some may come from the cache, and others not.
     exchange.cache = undefined;
-    return joined(responses, type);
+    return joined(responses);
   };
 
 /** Why the whole batch is rejected; undefined if it is not. */
@@ -66,12 +63,6 @@ const asRejected: BatchedOperation = {
   complexity: 0,
   task: requestFailure(400, 'A subscription cannot be part of a batch; send it in a request of its own'),
 };
-
-/** GraphQL over HTTP has no batches, so the response is `application/json` wherever the client accepts that. */
-function typeFor(accept: string | undefined): string | undefined {
-  const accepted = acceptedOf([jsonType, graphqlType], accept);
-  return accepted.includes(jsonType) ? jsonType : accepted[0];
-}
 
 /**
  * Runs the operations. A mutation runs alone, after all before it. The others run concurrently.
@@ -104,9 +95,9 @@ export async function runInOrder(
   return Promise.all(responses);
 }
 
-const joined = (responses: readonly HttpResponse[], type: string): HttpResponse => ({
+/** GraphQL over HTTP has no batches, so its media type for responses does not suit. */
+const joined = (responses: readonly HttpResponse[]): HttpResponse => ({
   ...jsonResponse(200, `[${responses.map(({ body }) => body.toString()).join()}]`, {
-    'Content-Type': `${type}; charset=utf-8`,
     'Cache-Control': 'no-store',
     Vary: vary,
   }),

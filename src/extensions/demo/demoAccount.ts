@@ -10,12 +10,11 @@ import type pg from 'pg';
 import { createToken, findToken, TokenError } from '../../auth/tokens.ts';
 import type { AccountOwner } from '../../auth/users.ts';
 import type { ConnectedDatabase } from '../../database/database.ts';
-import { hasField } from '../../database/dataModel.ts';
 import { makeFolder } from '../../database/embedded/folder.ts';
 import { tables } from '../../database/models.ts';
 import { inTransaction } from '../../database/transaction.ts';
 import { SetupError } from '../../errors.ts';
-import { demoUsername, loadDemoData, lockTemplates } from './demoData.ts';
+import { demoUsername, loadDemoData } from './demoData.ts';
 
 /** To whom the users of a database may belong. */
 type Owner = Pick<AccountOwner, 'table'>;
@@ -39,8 +38,7 @@ export async function prepareDemo(
   for (const { table } of owners)
     if ((await sql.run(`SELECT FROM "${table}" LIMIT 1`, [])).length > 0) return undefined;
   if ((await sql.count('User', {})) === 0) await inTransaction(pool, (client) => loadDemoData(client, now));
-  // By its data: other accounts may have its name.
-  const ofDemo = `SELECT "User".id, username FROM "DttDevice" JOIN "User" ON "User".id = "ownerId" WHERE "bubbleId" = 'dtt-demo-1'`;
+  const ofDemo = `SELECT id, username FROM "User" WHERE id = (SELECT "ownerId" FROM ${firstRecord})`;
   const [demo] = await sql.run<{ id: number; username: string }>(ofDemo, []);
   if (!demo) return undefined;
 
@@ -67,29 +65,22 @@ export async function prepareDemo(
   return token;
 }
 
-/** The names of the users that belong to the demo account. */
-const demoUsers = [demoUsername, 'coach'];
-
 /**
  * All tables except the counts of the rate limit, quoted. They are emptied by name: CASCADE would also empty tables of other programs
  * that refer to them.
  */
 const emptied = tables.filter((table) => table !== 'RateLimit').map((table) => `"${table}"`);
 
-const recorded = tables
-  .filter((table) => hasField(table, 'bubbleId'))
-  .map((table) => `SELECT "bubbleId" FROM "${table}"`);
+/** The first record of the demo account: others may have its name. */
+const firstRecord = `"DttDevice" WHERE "bubbleId" = 'dtt-demo-1'`;
 
-/** Whether the database is empty, or has records of the demo account and nothing else. Names of users alone do not show that. */
+/** Whether the database is empty, or has the users of the demo account and no others. */
 const census = (owners: readonly Owner[]) => `
-  WITH known AS (SELECT id FROM "User" WHERE username IN (${demoUsers.map((name) => `'${name}'`).join()})),
-    records AS (${recorded.join(' UNION ALL ')})
-  SELECT ${owners.map(({ table }) => `NOT EXISTS (SELECT FROM "${table}") AND `).join('')}(NOT EXISTS (SELECT FROM "User") OR
-    EXISTS (SELECT FROM records) AND NOT EXISTS (SELECT FROM records WHERE "bubbleId" NOT LIKE '%-demo-%')
-      AND NOT EXISTS (SELECT FROM "LockTemplate" WHERE name <> ALL ('{${lockTemplates}}'))
-      AND NOT EXISTS (SELECT FROM "User" WHERE id NOT IN (SELECT id FROM known))) AS "isOnlyDemo"`;
+  SELECT ${owners.map(({ table }) => `NOT EXISTS (SELECT FROM "${table}") AND `).join('')}
+    NOT EXISTS (SELECT FROM "User" WHERE username NOT IN ('${demoUsername}', 'coach')) AND
+    (NOT EXISTS (SELECT FROM "User") OR EXISTS (SELECT FROM ${firstRecord})) AS "isOnlyDemo"`;
 
-/** @throws {SetupError} for a database that has any other data. Nothing is changed. */
+/** @throws {SetupError} for a database that has other users. Nothing is changed. */
 export async function checkOnlyDemo(
   database: Pick<pg.ClientBase, 'query'>,
   owners: readonly Owner[] = [],
@@ -97,7 +88,7 @@ export async function checkOnlyDemo(
   const { rows } = await database.query<{ isOnlyDemo: boolean }>(census(owners));
   if (rows[0]?.isOnlyDemo) return;
   throw new SetupError(
-    'This database has users or records of its own, or accounts that live elsewhere, and the demo account needs an empty database: name another database in DATABASE_URL or DATA_DIR. To get one here, start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
+    'This database has users of its own, or accounts that live elsewhere, and the demo account needs an empty database: name another database in DATABASE_URL or DATA_DIR. To get one here, start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
   );
 }
 

@@ -4,9 +4,6 @@ import type pg from 'pg';
 
 export const demoUsername = 'demo';
 
-/** The names of the account's lock templates: unlike other records, they have no public id. */
-export const lockTemplates = ['Weekend Lock', 'Evening', 'One Week'];
-
 /**
  * Writes all the data, in a transaction, with one statement for all rows of a table, since one for each row would take seconds.
  * @param now the time of loading. Only the times of the data depend on it.

@@ -1,13 +1,14 @@
 /** What a check finds, and how a list of checks is run. */
 
 import { SetupError } from '../../errors.ts';
-import type { Check, Diagnosis } from '../../extensionPoints.ts';
+import type { Check } from '../../extensionPoints.ts';
 
-export interface Finding extends Partial<Pick<Diagnosis, 'advice'>> {
+export interface Finding {
   readonly check: string;
   readonly state: 'ok' | 'problem';
   /** The state, or the problem. */
   readonly says: string;
+  readonly advice?: string;
 }
 
 /** Runs checks one after the other, up to a vital one that finds a problem. */

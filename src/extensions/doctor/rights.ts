@@ -24,24 +24,6 @@ export async function findMissingRights(client: pg.ClientBase) {
   return rows;
 }
 
-/**
- * The tables with row-level security for the role, and without a policy that shows it all rows. PostgreSQL hides rows without an
- * error.
- */
-export async function findHiddenTables(client: pg.ClientBase): Promise<string[]> {
-  const { rows } = await client.query<{ table: string }>(
-    `SELECT name AS table
-     FROM unnest($1::text[]) AS name, to_regclass(quote_ident(name)) AS relation
-     WHERE row_security_active(relation) AND NOT EXISTS (
-       SELECT FROM pg_policy
-       WHERE polrelid = relation AND polpermissive AND polcmd IN ('r', '*') AND pg_get_expr(polqual, polrelid) = 'true'
-         AND EXISTS (SELECT FROM unnest(polroles) AS role WHERE CASE role WHEN 0 THEN true ELSE pg_has_role(role, 'USAGE') END))
-     ORDER BY name`,
-    [readable],
-  );
-  return rows.map(({ table }) => table);
-}
-
 interface SilentTrigger {
   readonly table: string;
   readonly trigger: string;

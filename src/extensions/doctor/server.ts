@@ -1,4 +1,4 @@
-/** Checks of a database server: those of a start, and what no start looks for: rights, rows that are hidden, triggers that do not fire. */
+/** Checks of a database server: those of a start, and what no start looks for: rights, and triggers that do not fire. */
 
 import pg from 'pg';
 import { connectionError, findServer, type ServerUrls, serverOf } from '../../database/connection.ts';
@@ -14,15 +14,13 @@ import { SetupError, withoutPassword } from '../../errors.ts';
 import type { Found } from '../../extensionPoints.ts';
 import { connectionAdvice, foreignTablesAdvice, schemaAdvice } from './advice.ts';
 import { type Finding, runChecks, timeout } from './finding.ts';
-import { findHiddenTables, findMissingRights, findSilentTriggers } from './rights.ts';
+import { findMissingRights, findSilentTriggers } from './rights.ts';
 
 /** A server that a start would use. */
 interface Server {
   readonly client: pg.Client;
   /** For migrations: of DATABASE_DIRECT_URL, or else the same as `client`. */
   readonly direct: pg.Client;
-  /** Whether `client` goes through a pooler. */
-  readonly pooled: boolean;
   readonly role: string;
 }
 
@@ -32,20 +30,18 @@ export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
   const direct = directUrl === undefined ? session : createSession(serverOf(directUrl), timeout);
   const { client } = session;
   try {
-    const { pooled } = await findServer(urls);
+    await findServer(urls);
     await session.connect();
     if (direct !== session) await direct.connect();
     const { rows } = await client.query<{ version: string; role: string }>(
       `SELECT current_setting('server_version') AS version, current_user AS role`,
     );
     const [{ version, role } = { version: '', role: '' }] = rows;
-    const server = { client, direct: direct.client, pooled, role };
+    const server = { client, direct: direct.client, role };
     return await runChecks([
       ['database', () => `PostgreSQL ${version}, ${withoutPassword(url)}`],
-      ['pooler', () => checkPooling(server)],
       ['database rights', () => checkRights(server), true],
       ['migrations', () => checkMigrations(server), true],
-      ['row security', () => checkHiddenTables(server)],
       ['triggers', () => checkTriggers(server)],
     ]);
   } catch (error) {
@@ -58,20 +54,6 @@ export async function examineServer(urls: ServerUrls): Promise<Finding[]> {
   }
 }
 
-/** Through a pooler the gateway changes no settings of a session, since other clients use it as well. */
-async function checkPooling({ client, pooled, role }: Server): Promise<Found> {
-  if (!pooled) return 'none stands between';
-  const { rows } = await client.query<{ timeout: string }>(
-    `SELECT current_setting('statement_timeout') AS timeout`,
-  );
-  const timeout = rows[0]?.timeout ?? '0';
-  if (timeout !== '0') return `one stands between; the server stops a statement after ${timeout}`;
-  return {
-    says: 'one stands between, and the server never stops a statement that takes too long',
-    advice: `ALTER ROLE ${quoted(role)} SET statement_timeout = '10s', or what STATEMENT_TIMEOUT is; the gateway waits no longer, but the statement goes on.`,
-  };
-}
-
 async function checkRights({ client, role }: Server): Promise<Found> {
   const hidden = await findPathProblem(client);
   if (hidden) return { says: hidden, advice: schemaAdvice(quoted(role)) };
@@ -82,19 +64,6 @@ async function checkRights({ client, role }: Server): Promise<Found> {
   return {
     says: `the role ${JSON.stringify(role)} lacks rights without which requests fail: ${lacks.join('; ')}`,
     advice: `As the owner of the tables: ${grants.join(' ')}`,
-  };
-}
-
-/** Whether row-level security hides rows from the role. PostgreSQL reports no error for that. */
-async function checkHiddenTables({ client, role }: Server): Promise<Found> {
-  const tables = (await findHiddenTables(client)).map(quoted);
-  if (tables.length === 0) return undefined;
-  const policies = tables.map(
-    (table) => `CREATE POLICY dovetail ON ${table} TO ${quoted(role)} USING (true);`,
-  );
-  return {
-    says: `row-level security hides the rows of ${tables.join(', ')} from the role ${JSON.stringify(role)}`,
-    advice: `As a superuser: ALTER ROLE ${quoted(role)} BYPASSRLS; or as the owner of the tables: ${policies.join(' ')}`,
   };
 }
 

@@ -25,9 +25,6 @@ import { type GlobalId, readGlobalId } from '../../schema/globalId.ts';
 import { readNodes } from '../../schema/loading/rows.ts';
 import { schema } from '../../schema/schema.ts';
 
-/** How many representations one request may have. The complexity of the operation limits their fields as well. */
-const mostRepresentations = 1_000;
-
 /** The weight of the text in the complexity of an operation: it is about as long as this many fields of a response. */
 const weightOfText = 5_000;
 
@@ -69,7 +66,7 @@ const entitiesField = {
   args: {
     representations: {
       type: new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(anyType))),
-      description: `Each with \`__typename\` and a key. At most ${mostRepresentations}.`,
+      description: `Each with \`__typename\` and a key.`,
     },
   },
   resolve: async (
@@ -78,8 +75,6 @@ const entitiesField = {
     context: Context,
     info: GraphQLResolveInfo,
   ) => {
-    if (representations.length > mostRepresentations)
-      throw reject(`representations must have at most ${mostRepresentations} items`);
     const named = representations.map(readRepresentation);
     const known = named.filter((each) => each !== undefined);
     const found = (await readNodes(known, { context, info })).values();
@@ -95,13 +90,11 @@ function readRepresentation(given: unknown): GlobalId | undefined {
   const { __typename: typename, id, databaseId }: Record<string, unknown> = isRecord(given) ? given : {};
   if (typeof typename !== 'string' || !isRecordType(typename))
     throw reject('A representation must have a __typename that is an entity of this subgraph');
-  const named = typeof id === 'string' ? readGlobalId(id, 'representations') : undefined;
-  const number = named?.id ?? Number(databaseId);
-  const isOfNone = id == null && databaseId == null;
-  const isOfAnother = named?.typename !== typename && id != null;
-  if (isOfNone || isOfAnother || !Number.isInteger(number) || (databaseId != null && databaseId !== number))
+  const named = typeof id === 'string' ? readGlobalId(id, 'representations') : { typename, id: databaseId };
+  const number = named?.id;
+  if (named?.typename !== typename || typeof number !== 'number' || !Number.isInteger(number))
     throw reject(
-      `A representation of ${typename} must have its global id as id, its integer id as databaseId, or both of the same one`,
+      `A representation of ${typename} must have its global id as id, or its integer id as databaseId`,
     );
   return number >= 1 && number <= largestId ? { typename, id: number } : undefined;
 }

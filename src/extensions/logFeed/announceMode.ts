@@ -4,10 +4,8 @@
  */
 
 import pg from 'pg';
-import { announcedTables } from '../../database/models.ts';
 import { createSession, isUnresponsive } from '../../database/session.ts';
-import { errorText, SetupError, systemCodeOf } from '../../errors.ts';
-import type { Diagnosis } from '../../extensionPoints.ts';
+import { errorText, SetupError } from '../../errors.ts';
 import { guideFile } from '../../root.ts';
 import { newSlot } from './log.ts';
 
@@ -16,25 +14,18 @@ interface FeedSetup {
   readonly mode: 'notify' | 'logical' | 'both';
   /** The server's setting. With any other than `logical` everything is announced by NOTIFY. */
   readonly walLevel: string;
-  /** The role of the connection, and whether it owns the function `announce`, and so may switch the mode. */
-  readonly role: string;
-  readonly owns: boolean;
-  /** Whether the publication exists that a slot is read with, and whether the role may create it. */
+  /** Whether the publication exists that a slot is read with. */
   readonly isPublished: boolean;
-  readonly mayPublish: boolean;
 }
 
 /** The advisory lock under which one gateway at a time switches the mode. `announce_by` takes it as well. */
 const switchLock = 0xd07e7a12;
 
-/**
- * How long, in milliseconds, a switch to NOTIFY may wait for writers. It has to be less than the usual `deadlock_timeout`, so that
- * in a deadlock with a writer the switch fails, and not the writer.
- */
-const longestLocking = 500;
-
 /** How long, in milliseconds, to wait for a trial slot. The server creates it only after running writers have ended. */
 const longestTrial = 3_000;
+
+/** Gateways have to read messages until no transaction is left that announces by them alone. */
+const backToNotify = `As the owner of the function announce: SELECT announce_by('both'); and, once all have ended that write by then, SELECT announce_by('notify');`;
 
 /** The resulting mode, and the reason if it is not the wanted one. */
 interface ChosenMode {
@@ -43,7 +34,8 @@ interface ChosenMode {
 }
 
 /**
- * Switches the database to the wanted mode. `auto` leaves it as it is, unless it announces by NOTIFY and messages can be read.
+ * Switches the database to messages, if they are wanted. `auto` leaves it as it is, unless it announces by NOTIFY and messages can be
+ * read.
  * @throws {SetupError} if the wanted mode is not possible.
  */
 export async function chooseAnnounceMode(
@@ -53,15 +45,17 @@ export async function chooseAnnounceMode(
   const { client, connect, close } = createSession(direct);
   try {
     await connect();
-    const setup = await readFeedSetup(client);
-    if (wanted === 'notify') return await switchToNotify(client, setup);
-    if (wanted === 'auto' && setup.mode !== 'notify') return { mode: setup.mode };
-    const problem = findSetupProblem(setup) ?? (await checkReplicationSlot(direct));
-    if (problem) throw new Error(`${problem.says}. ${problem.advice}`);
-    await switchTo(client, 'logical');
+    const { mode, walLevel } = await readFeedSetup(client);
+    if (mode === 'notify' ? wanted === 'notify' : wanted === 'auto') return { mode };
+    if (wanted === 'notify') throw new Error(`the database is switched to messages. ${backToNotify}`);
+    if (walLevel !== 'logical')
+      throw new Error(
+        `the server has wal_level = ${walLevel}. Set wal_level = logical in its settings and start it again.`,
+      );
+    await trySlot(direct);
+    await switchToMessages(client);
     return { mode: 'logical' };
   } catch (error) {
-    if (error instanceof SetupError) throw error;
     const why = errorText(error);
     if (wanted === 'auto') return { mode: 'notify', why };
     throw new SetupError(`CHANGE_FEED is ${wanted}, which is not available: ${why}`);
@@ -70,12 +64,11 @@ export async function chooseAnnounceMode(
   }
 }
 
-export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
+async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
   const { rows } = await client.query<FeedSetup>(
     `SELECT substring(prosrc FROM 'WHEN ''logical'' THEN ''(\\w+)''') AS mode,
-       current_setting('wal_level') AS "walLevel", current_user AS role, pg_has_role(proowner, 'USAGE') AS owns,
-       EXISTS (SELECT FROM pg_publication WHERE pubname = 'dovetail') AS "isPublished",
-       has_database_privilege(current_database(), 'CREATE') AS "mayPublish"
+       current_setting('wal_level') AS "walLevel",
+       EXISTS (SELECT FROM pg_publication WHERE pubname = 'dovetail') AS "isPublished"
      FROM pg_proc WHERE oid = to_regprocedure('announce(text)')`,
   );
   const [setup] = rows;
@@ -83,68 +76,39 @@ export async function readFeedSetup(client: pg.ClientBase): Promise<FeedSetup> {
   return setup;
 }
 
-/** The reason, as far as the setup shows it, why changes cannot be announced by messages. */
-function findSetupProblem(setup: FeedSetup): Diagnosis | undefined {
-  const { walLevel, mode, isPublished, mayPublish, owns, role } = setup;
-  if (walLevel !== 'logical')
-    return {
-      says: `the server has wal_level = ${walLevel}`,
-      advice: 'Set wal_level = logical in its settings and start it again.',
-    };
-  if (isPublished ? mode === 'logical' || owns : mayPublish && owns) return undefined;
-  return {
-    says: `the role ${JSON.stringify(role)} ${owns ? 'may not create the publication that the messages are read with' : 'does not own the function announce, and cannot switch the database'}`,
-    advice: `As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
-  };
-}
-
 /** The requirements of a slot, for errors without a hint of PostgreSQL. */
 const slotNeeds = `The role needs REPLICATION, pg_hba.conf has to let it replicate, max_wal_senders and max_replication_slots have to be large enough, and no pooler may stand in between: see ${guideFile('deployment.md#by-messages-in-the-log')}.`;
 
-/** Tries to create a slot. Returns undefined if that succeeds, or only has to wait for writing transactions. */
-export async function checkReplicationSlot(direct: pg.ClientConfig): Promise<Diagnosis | undefined> {
+/** Creates a slot for a moment. @throws if that fails, unless it only has to wait for writing transactions. */
+async function trySlot(direct: pg.ClientConfig): Promise<void> {
   // The types of `pg` do not have the parameter, which it passes on.
   const config: pg.ClientConfig & { replication: 'database' } = { ...direct, replication: 'database' };
   const { client, connect, close } = createSession(config, longestTrial);
   try {
     await connect();
     await client.query(newSlot().create);
-    return undefined;
   } catch (error) {
-    if (isUnresponsive(error)) return undefined;
+    if (isUnresponsive(error)) return;
     const { detail, hint } = error instanceof pg.DatabaseError ? error : {};
-    return { says: errorText(error), advice: hint ?? detail ?? slotNeeds };
+    throw new Error(`${errorText(error)}. ${hint ?? detail ?? slotNeeds}`);
   } finally {
     await close();
   }
 }
 
-async function switchToNotify(client: pg.ClientBase, { mode, owns, role }: FeedSetup): Promise<ChosenMode> {
-  if (mode === 'notify') return { mode };
-  if (!owns)
-    throw new SetupError(
-      `CHANGE_FEED is notify, but the database is switched to messages, and the role ${JSON.stringify(role)} does not own the function announce. As its owner: SELECT announce_by('both'); and, once all have ended that write by then, SELECT announce_by('notify');`,
-    );
-  try {
-    await switchTo(client, 'notify');
-    return { mode: 'notify' };
-  } catch (error) {
-    if (systemCodeOf(error) !== '57014') throw error;
-    return { mode, why: 'somebody writes who began before; the next start looks again' };
-  }
-}
-
 /** Switches the mode, unless another gateway has done so meanwhile. Gateways are told, and reconnect. After an error, close the client. */
-async function switchTo(client: pg.ClientBase, wanted: 'notify' | 'logical'): Promise<void> {
-  // Stated, since the role may have other defaults.
-  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
-  await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
-  const { mode, isPublished } = await readFeedSetup(client);
-  // After a switch to NOTIFY no gateway reads messages, so the switch waits for all transactions that may still send one.
-  if (wanted === 'notify') {
-    await client.query(`SET LOCAL statement_timeout = ${longestLocking}`);
-    await client.query(`LOCK TABLE "${announcedTables.join('", "')}" IN SHARE MODE`);
-  } else if (!isPublished) await client.query('CREATE PUBLICATION dovetail');
-  if (mode !== wanted) await client.query('SELECT announce_by($1)', [wanted]);
-  await client.query('COMMIT');
+async function switchToMessages(client: pg.ClientBase): Promise<void> {
+  try {
+    // Stated, since the role may have other defaults.
+    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
+    await client.query(`SELECT pg_advisory_xact_lock(${switchLock})`);
+    const { mode, isPublished } = await readFeedSetup(client);
+    if (!isPublished) await client.query('CREATE PUBLICATION dovetail');
+    if (mode !== 'logical') await client.query(`SELECT announce_by('logical')`);
+    await client.query('COMMIT');
+  } catch (error) {
+    throw new Error(
+      `${errorText(error)}. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+    );
+  }
 }

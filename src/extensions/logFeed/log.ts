@@ -122,19 +122,15 @@ function createVisibility(
   let isPassing = false;
 
   async function passOn(): Promise<void> {
-    let rest = 0;
     while (waiting.size > 0 && !lost.signal.aborted) {
       const [now] = await ask<{ seen: string }>('SELECT pg_current_snapshot()::text AS seen');
-      let passed = 0;
       for (const [transaction, payloads] of waiting) {
         if (!isOver(transaction, now?.seen ?? '')) continue;
         waiting.delete(transaction);
         payloads.forEach(hear);
-        passed++;
       }
-      // After a useful snapshot, a short pause collects more messages for the next. After a useless one, the pause doubles.
-      rest = passed > 0 ? Math.min(passed, 10) : Math.min(2 * rest || 1, 50);
-      await pause(rest, lost.signal);
+      // Collects more messages for the next snapshot.
+      await pause(5, lost.signal);
     }
     isPassing = false;
   }

@@ -18,17 +18,17 @@ import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
 import type { PipelineParts } from '../../extensionPoints.ts';
 import { hasTooManyValues, isRequestTooDeep } from '../../graphql/limits.ts';
-import type { Exchange } from '../../http/exchange.ts';
+import { type Exchange, requestWithin, restPath } from '../../http/exchange.ts';
 import { isRecord, readJson } from '../../http/json.ts';
 import { readText } from '../../http/request.ts';
 import { type HttpResponse, isResponse, jsonResponse } from '../../http/response.ts';
 import { printedSchema } from '../../schema/schema.ts';
 import { release } from '../../version.ts';
 import { errorBody } from './endpoint.ts';
-import { innerExchange } from './innerExchange.ts';
 import {
   type Arguments,
   createQueryTool,
+  type InnerRequest,
   persistedTools,
   type Result,
   restTools,
@@ -40,18 +40,6 @@ interface McpOptions extends PipelineParts {
   /** Whether there are tools that change something. */
   readonly mayWrite: boolean;
 }
-
-/** The methods of the protocol. The log has them as the operation. */
-const methods = new Set([
-  'initialize',
-  'ping',
-  'server/discover',
-  'tools/list',
-  'tools/call',
-  'resources/list',
-  'resources/templates/list',
-  'resources/read',
-]);
 
 export function createMcp(options: McpOptions) {
   const { config } = options;
@@ -69,7 +57,6 @@ export function createMcp(options: McpOptions) {
     const { message } = read;
     const viewer = await options.recheck(exchange, sender);
     if (!viewer) return unauthorized(exchange);
-    exchange.operation = methods.has(message.method) ? message.method : undefined;
     const run = (inner: Exchange) => options.run(exchange, inner, viewer);
     const call = (tool: Tool, given: Arguments) => callTool(exchange, run, tool, given);
     const { fetch } = createMcpHandler(() => createServer(toolsNow(), hasSchema, call), {
@@ -181,6 +168,21 @@ async function callTool(
   }
 }
 
+/** Creates the exchange of a request inside another one. The client and the log see the outer exchange only. */
+function innerExchange(outer: Exchange, { method, target, content }: InnerRequest): Exchange {
+  const request = requestWithin(outer.request, method, target, {
+    authorization: outer.request.headers.authorization,
+    accept: 'application/json',
+    'content-type': content === undefined ? undefined : 'application/json',
+  });
+  const [path = ''] = target.split('?', 1);
+  // Set even without a body: the body of the outer request has been read already.
+  const message = { content, cutShort() {} };
+  const endpoint = path.startsWith(`${restPath}/`) ? 'rest' : 'graphql';
+  const ofExchange = { request, target, path, endpoint, message };
+  return Object.create(outer, Object.getOwnPropertyDescriptors(ofExchange));
+}
+
 function failed(exchange: Exchange, error: string, code: string): Result {
   exchange.errorCode = code;
   return { content: undefined, error };
@@ -205,7 +207,8 @@ async function readMessage(
   if ('problem' in read) return rejected(read.problem, notJson);
   const { value: message } = read;
   if (!isMessage(message)) return rejected(notOneRequest, invalidRequest);
-  if (isTooLarge(message)) return rejected(tooManyValues, invalidRequest);
+  // The SDK lists all wrong values in an error message, which takes 5 s for 120,000 of them.
+  if (hasTooManyValues(message)) return rejected('The request has too many values', invalidRequest);
   if (message.method === 'subscriptions/listen') return rejected('This server sends no notifications');
   return { message };
 }
@@ -218,20 +221,6 @@ const rejected = (message: string, rpcCode?: number): HttpResponse => ({
 /** Codes of JSON-RPC 2.0, section 5.1. */
 const [notJson, invalidRequest] = [-32_700, -32_600];
 const notOneRequest = 'The body must be one JSON-RPC request; batches are not supported';
-
-/** How many values a message may have beside the arguments of a tool, which have limits of their own. */
-const mostValues = 200;
-const tooManyValues = `The request has more than ${mostValues} values; at most ${mostValues} are allowed`;
-
-/**
- * Whether a message has too many values. The SDK lists all wrong values in an error message, which takes 5 s for 120,000 of
- * them.
- */
-function isTooLarge(message: Message): boolean {
-  if (message.method !== 'tools/call') return hasTooManyValues(message, mostValues);
-  const { arguments: _, ...params } = Object(message.params);
-  return hasTooManyValues({ ...message, params }, mostValues);
-}
 
 /** Whether a value is one request of JSON-RPC. Responses are not accepted, since the gateway sends no requests. */
 const isMessage = (value: unknown): value is Record<string, unknown> & Message =>

@@ -21,20 +21,26 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import type { Config } from '../../config/config.ts';
-import { messages } from '../../errors.ts';
 import type { NamedOperations } from '../../graphql/persisted.ts';
 import { restPath } from '../../http/exchange.ts';
 import { isRecord, parseJson } from '../../http/json.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import { type Route, routes } from '../../rest/routes.ts';
 import { limitSchema, offsetSchema, scalarSchemas } from '../../schema/jsonSchema.ts';
-import { pageErrors, pageSize } from '../../schema/loading/pagination.ts';
+import { pageSize } from '../../schema/loading/pagination.ts';
 import { namesToken, readsTokens } from '../../schema/operation.ts';
 import { schema } from '../../schema/schema.ts';
-import type { InnerRequest } from './innerExchange.ts';
 
 const noTokens = 'The tokens of the account are not available here';
 export const onlyQueries = 'Only queries are run here: no mutations, and no subscriptions';
+
+/** The request of a tool call. */
+export interface InnerRequest {
+  readonly method: 'GET' | 'POST';
+  readonly target: string;
+  /** What its body would have; undefined for a request without a body. */
+  readonly content: unknown;
+}
 
 export interface Tool {
   readonly name: string;
@@ -76,18 +82,16 @@ const objectSchema = (properties: ObjectSchema['properties'], required: string[]
 });
 
 /**
- * A message about the first argument that the tool does not have, about one that is missing, or about the global id of a token;
+ * A message about the first argument that the tool does not have, or about the global id of a token;
  * undefined if there is none.
  */
-function problemWithArguments(given: Arguments, { properties, required }: ObjectSchema): string | undefined {
+function problemWithArguments(given: Arguments, { properties }: ObjectSchema): string | undefined {
   const names = Object.keys(properties);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(properties, name));
   if (unknown !== undefined) {
     const takes = names.length === 0 ? 'none' : names.join(', ');
     return `${JSON.stringify(unknown.slice(0, 100))} is no argument of this tool, which takes ${takes}`;
   }
-  const missing = required.find((name) => given[name] === undefined);
-  if (missing !== undefined) return `The argument ${missing} is missing`;
   return namesToken(given) ? noTokens : undefined;
 }
 
@@ -112,8 +116,7 @@ function toolOf(route: Route): Tool {
     inputSchema,
     annotations: route.isMutation ? writes : reads,
     requestFor: (given) =>
-      problemWithArguments(given, inputSchema) ??
-      problemWithIntegers(route, given) ?? {
+      problemWithArguments(given, inputSchema) ?? {
         method: route.method,
         target: targetOf(route, given),
         content: route.body?.values,
@@ -129,27 +132,15 @@ function toolOf(route: Route): Tool {
   };
 }
 
-/**
- * The route's error message for an argument that is no integer: written into the URL, some values would lead to another route.
- * Integers that are out of bounds are left to the route.
- */
-function problemWithIntegers({ path, isMutation, missing }: Route, { id, limit, offset }: Arguments) {
-  if (path.endsWith('/{id}') && !(Number.isInteger(id) && Number(id) >= 0))
-    return isMutation ? (missing ?? messages.notFound) : messages.invalidId;
-  if (limit != null && !Number.isInteger(limit)) return pageErrors.size('limit');
-  if (offset != null && !Number.isInteger(offset)) return pageErrors.offset;
-  return undefined;
-}
-
 const unreadable = 'The response of the upstream cannot be read';
 
-/** The target of the request, with the arguments in the path and the query. */
+/** The target of the request. All arguments are numbers; the route says what is wrong with `NaN`. */
 function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   const query = Object.entries(others)
     .filter(([, value]) => value !== undefined && value !== null)
-    .map(([name, value]) => `${name}=${value}`)
+    .map(([name, value]) => `${name}=${Number(value)}`)
     .join('&');
-  const target = `${restPath}${path.replace('{id}', () => String(id))}`;
+  const target = `${restPath}${path.replace('{id}', () => String(Number(id)))}`;
   return query === '' ? target : `${target}?${query}`;
 }
 

@@ -17,7 +17,7 @@ export const persistedOperations: Extension = {
     const { PERSISTED_OPERATIONS_FILE: path } = config;
     if (path === undefined) return undefined;
     const { documentsFor, openPersistedFile } = await import('./file.ts');
-    const persisted = openPersistedFile({ path, documents: documentsFor(config, schema), logger });
+    const persisted = await openPersistedFile({ path, documents: documentsFor(config, schema), logger });
     return { persisted, close: persisted.close };
   },
 };

@@ -39,32 +39,17 @@ const apolloManifest = z
 const manifest = z.union([apolloManifest, plainManifest]);
 
 /** @throws {SetupError} if the file cannot be read, or has an operation that cannot be run. */
-export function openPersistedFile({ path, documents, logger, interval = 1_000 }: PersistedFileOptions) {
-  let { content, operations } = loadPersistedOperations(path, documents);
+export async function openPersistedFile({ path, documents, logger, interval = 1_000 }: PersistedFileOptions) {
+  let operations = await loadPersistedOperations(path, documents);
   let generation = 0;
-  /** What is wrong with the file, as it was logged. */
-  let problem = '';
 
   async function readAgain(): Promise<void> {
     try {
-      const found = textOf(path);
-      if (found !== content) {
-        const next = operationsIn(path, found);
-        for (const [id, text] of next) {
-          checkRunnable(id, text, documents);
-          // Lets other work run in between: there may be thousands.
-          await setImmediate();
-        }
-        content = found;
-        operations = next;
-        generation++;
-        logger.info({ operations: next.size }, 'persisted operations were read again');
-      }
-      problem = '';
+      operations = await loadPersistedOperations(path, documents);
+      generation++;
+      logger.info({ operations: operations.size }, 'persisted operations were read again');
     } catch (error) {
-      const { message } = problemWith(path, error);
-      if (message !== problem) logger.error(`${message}; the operations that were read before stay`);
-      problem = message;
+      logger.error(`${errorText(error)}; the operations that were read before stay`);
     }
   }
 
@@ -90,38 +75,29 @@ export function openPersistedFile({ path, documents, logger, interval = 1_000 }:
 }
 
 /** @throws {SetupError} if the file cannot be read, or has an operation that cannot be run. */
-export function loadPersistedOperations(
+export async function loadPersistedOperations(
   path: string,
   documents: PersistedFileOptions['documents'],
-): { readonly content: string; readonly operations: Operations } {
+): Promise<Operations> {
   try {
-    const content = textOf(path);
-    const operations = operationsIn(path, content);
-    for (const [id, text] of operations) checkRunnable(id, text, documents);
-    return { content, operations };
+    // Reading anything else, such as a pipe or a device, might never end.
+    if (!statSync(path).isFile()) throw new Error('it is no file');
+    // Some editors begin a file with a byte order mark.
+    const operations = operationsIn(path, readFileSync(path, 'utf8').replace(/^\uFEFF/, ''));
+    for (const [id, text] of operations) {
+      const read = documents.read(text);
+      if ('errors' in read) throw new Error(`${id} cannot be run: ${read.errors[0]?.message}`);
+      // Lets other work run in between: there may be thousands.
+      await setImmediate();
+    }
+    return operations;
   } catch (error) {
-    throw problemWith(path, error);
+    throw new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${problemIn(error)}`);
   }
-}
-
-function textOf(path: string): string {
-  // Reading anything else, such as a pipe or a device, might never end.
-  if (!statSync(path).isFile()) throw new Error('it is no file');
-  // Some editors begin a file with a byte order mark.
-  return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
 }
 
 function operationsIn(path: string, content: string): Operations {
   return path.endsWith('.json') ? manifest.parse(JSON.parse(content)) : namedOperations(content);
-}
-
-function checkRunnable(id: string, text: string, documents: PersistedFileOptions['documents']): void {
-  const read = documents.read(text);
-  if ('errors' in read) throw new Error(`${id} cannot be run: ${read.errors[0]?.message}`);
-}
-
-function problemWith(path: string, error: unknown): SetupError {
-  return new SetupError(`PERSISTED_OPERATIONS_FILE ${path} cannot be used: ${problemIn(error)}`);
 }
 
 function problemIn(error: unknown): string {

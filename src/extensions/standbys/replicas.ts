@@ -1,21 +1,21 @@
 /**
  * Reads from standbys. One rule: a viewer reads from a standby that has replayed every change of the viewer's data that this
- * gateway knows, or else from the primary. Promises that no viewer sees older data than before, and that a silent or lost
- * standby delays no read for long. To replace it: read everything from the primary.
+ * gateway knows, or else from the primary. Promises that no viewer sees older data than the primary had shown before, and that a
+ * silent or lost standby delays no read for long. To replace it: read everything from the primary.
  *
  * Why the response cache may store a response of a standby: it stores the response under the version of the viewer's data at which
  * the computation began. A change first raises that version and the position that a standby needs; only then do other parts hear
  * of it. So a computation reads from a server that shows every change in its version. A later change raises the version, and
  * so invalidates the response.
  *
- * Why a viewer never reads older data than before: each viewer has one standby. Its position only grows while it is connected, and
- * after a loss it is used again only when it shows everything that it may have shown before. A viewer changes from it only to
- * the primary, which by then shows what the standby has shown (`catchUp`). After a read on the primary, a viewer reads from the
- * standby only when it has replayed the position after that read.
+ * Why a viewer never goes back: each viewer has one standby. Its position only grows while it is connected, and it is used again only
+ * when it has replayed what the primary has. After a read on the primary, a viewer reads from the standby only when it has replayed
+ * the position after that read. From the standby to the primary there is one exception: a commit that still waits for a synchronous
+ * standby may be shown by another standby, and is shown by the primary only once it is acknowledged.
  */
 
 import { Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import pg from 'pg';
 import { hostPortText, serverOf } from '../../database/connection.ts';
 import { connectTo, type PoolLimits, sessionSetUp } from '../../database/database.ts';
@@ -23,8 +23,9 @@ import type { ChangeFeed } from '../../database/feed/changeFeed.ts';
 import { type ReadCheck, type Sql, statementName } from '../../database/reader/sql.ts';
 import { isPooled } from '../../database/session.ts';
 import { createSharedRuns, pause } from '../../database/waiting.ts';
-import { clientError, errorText, messages, SetupError } from '../../errors.ts';
+import { errorText, SetupError } from '../../errors.ts';
 import type { Guard, Metric, OperationSql } from '../../extensionPoints.ts';
+import { atMost } from '../../http/lruLimit.ts';
 import { maxViewers } from '../../http/responseCache.ts';
 import { createPositionReader, type Position, type PrimaryPosition, parsePosition } from './logPosition.ts';
 
@@ -117,7 +118,7 @@ function createOperationSql(
     const needed = await viewers.neededBy(viewerId);
     if (needed === undefined) return undefined;
     if (!standby.hasReplayed(needed)) await standby.refresh();
-    return standby.lostAt() === undefined && standby.hasReplayed(needed) ? standby : undefined;
+    return !standby.isLost() && standby.hasReplayed(needed) ? standby : undefined;
   }
 
   async function read<Rows>(use: (sql: Sql) => Promise<Rows>): Promise<Rows> {
@@ -130,7 +131,6 @@ function createOperationSql(
     try {
       const rows = await use(standby.sql);
       address.reads++;
-      viewers.noteRead(viewerId);
       return rows;
     } catch (error) {
       standby.failed(error);
@@ -144,7 +144,6 @@ function createOperationSql(
   async function usePrimary<Rows>(use: (sql: Sql) => Promise<Rows>, isWrite?: boolean): Promise<Rows> {
     // Later reads have to show what was written, or read here.
     choosing = Promise.resolve(undefined);
-    await viewers.showOnPrimary(viewerId, address.catchUp);
     try {
       return await guard(() => use(primary), isWrite);
     } finally {
@@ -164,102 +163,38 @@ function createOperationSql(
 }
 
 /**
- * The commits that are being written to disk, or wait for synchronous replication, and so cannot be read yet. Only transactions that
- * began earlier than this many milliseconds ago.
+ * Knows for each viewer the position of the primary after the last change, the last write and the last read there; undefined if it
+ * could not be read. A standby that has replayed it shows all of them. A position that is read where a change is made, before its
+ * commit, would be too early.
  */
-const committing = `SELECT concat(pid, ' ', xact_start) AS commit FROM pg_stat_activity
-  WHERE lower(wait_event) IN ('syncrep', 'walwrite', 'walsync') AND xact_start < now() - $1 * interval '1 millisecond'`;
-
-/** How long to wait for the primary, and how long between two checks, both in milliseconds. */
-const longestCatchUp = 2_000;
-const catchUpPause = 5;
-
-/**
- * Waits until the primary shows everything that the standby has shown so far. A standby may show a commit before the primary: the
- * primary shows it when the committing process has finished, which with synchronous replication waits for the standby.
- * @param last when the standby may have shown something for the last time: a lost one only transactions that began before its loss.
- * @throws SERVICE_UNAVAILABLE when the primary does not show it in time.
- */
-async function catchUp(sql: Pick<Sql, 'run'>, last: number | undefined): Promise<void> {
-  if (last === undefined) return;
-  const began = performance.now();
-  let left: readonly string[] | undefined;
-  for (;;) {
-    const rows = await sql.run<{ commit: string }>(committing, [performance.now() - last]);
-    const now = rows.map(({ commit }) => commit);
-    left = left?.filter((commit) => now.includes(commit)) ?? now;
-    if (left.length === 0) return;
-    if (performance.now() - began > longestCatchUp)
-      throw clientError('SERVICE_UNAVAILABLE', messages.primaryBehind, { retryAfter: 1 });
-    await sleep(catchUpPause);
-  }
-}
-
-interface ViewerState {
-  /**
-   * The position of the primary after the last change, the last write and the last read there; undefined if it could not be
-   * read. A standby that has replayed it shows all of them. A position that is read where a change is made, before its commit,
-   * would be too early.
-   */
-  needed: Promise<Position | undefined>;
-  /** The number of the last read that may have shown, on the standby, what the primary does not show yet. */
-  lastRead: number | undefined;
-}
-
-/** How long, in milliseconds, changes are collected before one statement reads their position. */
-const batchDelay = 5;
-
 function trackViewers(feed: ChangeFeed, take: Primary['take']) {
-  const viewers = new Map<number, ViewerState>();
-  let reads = 0;
-  let next: Promise<Position | undefined> | undefined;
+  const viewers = new LRUCache<number, Promise<Position | undefined>>(atMost(maxViewers));
 
-  /** A position after this moment. It is read a little later, before any read needs it. */
-  function positionAfterNow(): Promise<Position | undefined> {
-    next ??= sleep(batchDelay).then(async () => {
-      // The position may not include changes from here on.
-      next = undefined;
-      return (await take().catch(() => undefined))?.position;
-    });
-    return next;
-  }
+  const positionAfterNow = () =>
+    take().then(
+      ({ position }) => position,
+      () => undefined,
+    );
 
-  /** An unknown viewer may have seen any change. */
-  function find(viewerId: number): ViewerState {
-    const known = viewers.get(viewerId);
-    if (known) return known;
-    if (viewers.size >= maxViewers) viewers.clear();
-    const made = { needed: positionAfterNow(), lastRead: ++reads };
-    viewers.set(viewerId, made);
-    return made;
-  }
-
-  function noteChange(viewerId: number): void {
-    find(viewerId).needed = positionAfterNow();
+  function noteChange(viewerId: number): Promise<Position | undefined> {
+    const needed = positionAfterNow();
+    viewers.set(viewerId, needed);
+    return needed;
   }
   const unsubscribe = feed.subscribe((change) => {
     if (change.kind === 'all') viewers.clear();
-    else if (viewers.has(change.userId)) noteChange(change.userId);
+    else if (viewers.has(change.userId)) void noteChange(change.userId);
   });
 
   return {
-    noteChange,
-    noteRead(viewerId: number): void {
-      find(viewerId).lastRead = ++reads;
+    noteChange(viewerId: number): void {
+      void noteChange(viewerId);
     },
     /** The position that a standby has to have replayed for the viewer; undefined if it cannot be read. */
     neededBy: (viewerId: number): Promise<Position | undefined> =>
-      // Without a feed, changes may have been missed. A standby that has replayed the present position has them.
-      feed.listening ? find(viewerId).needed : positionAfterNow(),
-    /** Waits until the primary shows everything that the viewer has seen on the standby. */
-    async showOnPrimary(viewerId: number, wait: () => Promise<void>): Promise<void> {
-      const viewer = find(viewerId);
-      const { lastRead } = viewer;
-      if (lastRead === undefined) return;
-      await wait();
-      // A read that has ended there meanwhile may have shown more.
-      if (viewer.lastRead === lastRead) viewer.lastRead = undefined;
-    },
+      // Without a feed, changes may have been missed. A standby that has replayed the present position has them. An unknown viewer
+      // may have seen any change.
+      feed.listening ? (viewers.get(viewerId) ?? noteChange(viewerId)) : positionAfterNow(),
     close: unsubscribe,
   };
 }
@@ -267,15 +202,14 @@ function trackViewers(feed: ChangeFeed, take: Primary['take']) {
 // A standby, with reconnection. After the check that it is a standby of the primary, its replayed position only grows, until one of
 // its connections breaks or its state shows that it is no standby any more.
 
-/** The cluster and the database, which a standby shares with its primary, and the role of the connection. */
+/** The cluster and the database, which a standby shares with its primary. */
 interface Identity {
   readonly system: string;
   readonly database: string;
-  readonly role: string;
 }
 
 const identityStatement = `SELECT (SELECT system_identifier::text FROM pg_control_system()) AS system,
-  (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database, current_user::text AS role`;
+  (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database`;
 
 type Standby = Awaited<ReturnType<typeof connectStandby>>;
 
@@ -287,7 +221,6 @@ async function readPrimary(sql: Pick<Sql, 'run'>) {
   if (!identity) throw new SetupError('DATABASE_URL names a server that does not say which one it is.');
   const read = createPositionReader(sql);
   const primary = {
-    sql,
     identity,
     /** The timeline that it writes, as it was last read. */
     timeline: 0,
@@ -342,8 +275,7 @@ async function connectStandby(url: string, limits: PoolLimits, primary: Primary)
       sql,
       /** Whether it has replayed up to the position, and at least up to that of the primary at its connection. */
       hasReplayed: (position: Position) => health.replayed() >= position && health.replayed() >= least,
-      /** When it was lost, by `performance.now()`; undefined while it is healthy. */
-      lostAt: () => lost()?.at,
+      isLost: () => lost() !== undefined,
       /** Whether as many reads wait for a connection as there are connections. */
       isBusy: () => pool.waitingCount >= limits.connections,
       /** Reads its state. It is lost if it is no longer healthy. */
@@ -367,7 +299,8 @@ async function connectStandby(url: string, limits: PoolLimits, primary: Primary)
  */
 function openConnections(url: string, limits: PoolLimits, readCheck: ReadCheck) {
   const sockets = new Set<Socket>();
-  let lost: { readonly at: number; readonly why: string } | undefined;
+  /** Why they were lost. */
+  let lost: string | undefined;
   function openSocket(): Socket {
     const socket = new Socket();
     sockets.add(socket);
@@ -387,11 +320,11 @@ function openConnections(url: string, limits: PoolLimits, readCheck: ReadCheck) 
   });
   /** @returns why they were lost first. */
   function lose(error: unknown): string {
-    if (lost) return lost.why;
-    lost = { at: performance.now(), why: errorText(error) };
+    if (lost !== undefined) return lost;
+    lost = errorText(error);
     for (const socket of sockets) socket.destroy();
     pool.end().catch(() => {});
-    return lost.why;
+    return lost;
   }
   watcher.on('error', lose).once('end', () => lose(new Error('it has ended the connection')));
   pool.on('error', lose);
@@ -434,22 +367,12 @@ function isOfStatement(error: unknown): boolean {
 }
 
 /** Checks that it is a copy of the primary. */
-async function identify(watcher: pg.Client, { system, database, role }: Identity): Promise<void> {
+async function identify(watcher: pg.Client, { system, database }: Identity): Promise<void> {
   if (await isPooled(watcher))
     throw new Error('a pooler stands before it, which may lead anywhere: name the standby itself');
-  // All servers have the same roles. That of the primary has to see what sessions of others wait for.
-  const { rows } = await watcher.query<Identity & { sees: boolean }>(
-    `${identityStatement},
-       EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND pg_has_role(oid, 'pg_read_all_stats', 'USAGE')) AS sees`,
-    [role],
-  );
-  const [found] = rows;
-  if (found?.system !== system || found.database !== database)
+  const { rows } = await watcher.query<Identity>(identityStatement);
+  if (rows[0]?.system !== system || rows[0].database !== database)
     throw new Error('it is no copy of the database that DATABASE_URL names');
-  if (!found.sees)
-    throw new Error(
-      `the role ${JSON.stringify(role)} of DATABASE_URL may not see which commits wait for standbys: GRANT pg_read_all_stats to it`,
-    );
 }
 
 /** The pauses before a reconnection, and between polls of its state, in milliseconds. */
@@ -480,7 +403,7 @@ function keepConnected(url: string, limits: PoolLimits, primary: Primary, onChan
   async function connectOnce(): Promise<string> {
     current = await connectStandby(url, limits, primary);
     setStatus('well');
-    while (current.lostAt() === undefined && (await pause(pollInterval, signal))) await current.refresh();
+    while (!current.isLost() && (await pause(pollInterval, signal))) await current.refresh();
     return current.close();
   }
 
@@ -495,10 +418,7 @@ function keepConnected(url: string, limits: PoolLimits, primary: Primary, onChan
     name,
     reads: 0,
     /** The standby, if it is connected and healthy. */
-    current: () => (current?.lostAt() === undefined ? current : undefined),
-    /** Waits until the primary shows what the last standby that was healthy has shown. All viewers share one wait. */
-    catchUp: createSharedRuns(() => catchUp(primary.sql, current && (current.lostAt() ?? performance.now())))
-      .begin,
+    current: () => (current?.isLost() ? undefined : current),
     status: () => status,
     async close() {
       closing.abort();

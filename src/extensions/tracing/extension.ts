@@ -17,26 +17,11 @@ const settings = {
     'a URL such as http://localhost:4318/v1/traces',
     url.optional(),
   ),
-  OTEL_TRACES_EXPORTER: setting(
-    '`none` sends no traces',
-    'otlp or none',
-    z.enum(['otlp', 'none']).default('otlp'),
-  ),
-  OTEL_SDK_DISABLED: setting(
-    '`true` sends no traces either',
-    'true or false',
-    z
-      .string()
-      .toLowerCase()
-      .pipe(z.enum(['true', 'false']))
-      .default('false'),
-  ),
 };
 
 /** The URL that traces are sent to; undefined if none are. */
 export function endpointOf(config: ValuesOf<typeof settings>): string | undefined {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: exact } = config;
-  if (config.OTEL_SDK_DISABLED === 'true' || config.OTEL_TRACES_EXPORTER === 'none') return undefined;
   if (exact !== undefined || base === undefined) return exact;
   const added = new URL(base);
   added.pathname = added.pathname.replace(/\/*$/, '/v1/traces');

@@ -13,7 +13,6 @@ import {
   requestWithin,
 } from '../../http/exchange.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../../http/response.ts';
-import { endExchange } from './endExchange.ts';
 
 /** An operation, or the authentication of the client before its first operation. */
 interface Incoming {
@@ -93,4 +92,13 @@ function discard(response: HttpResponse | StreamedResponse): void {
   if (!('stream' in response)) return;
   response.stream.cancel().catch(() => {});
   response.ended();
+}
+
+/**
+ * Ends an exchange whose response is not sent by HTTP.
+ * @param status the status for the log; undefined for a client that left before there was one.
+ */
+export function endExchange({ response }: Exchange, status: number | undefined): void {
+  if (status !== undefined && !response.headersSent) response.writeHead(status);
+  response.emit('close');
 }

@@ -20,8 +20,7 @@ import type { Exchange } from '../../http/exchange.ts';
 import { type HttpResponse, isResponse } from '../../http/response.ts';
 import type { UserQuota } from '../../http/userQuota.ts';
 import { errorsOf, OperationFailed } from '../../schema/liveReads.ts';
-import { endExchange } from './endExchange.ts';
-import type { Operations } from './operations.ts';
+import { endExchange, type Operations } from './operations.ts';
 import { closeCodes, type createLimitedSocket } from './socket.ts';
 
 type GraphqlSocket = ReturnType<typeof createLimitedSocket>;
@@ -110,10 +109,6 @@ async function admit(
   { operations, connectionQuota }: ProtocolOptions,
 ): Promise<Viewer | undefined> {
   const authorization = authorizationOf(connection, payload);
-  if ((tokenIn(payload) ?? authorization) !== authorization) {
-    const reason = 'connection_init has another token than the Authorization header';
-    return connection.close(CloseCode.BadRequest, reason);
-  }
   const incoming = { id: connection.nextId(), authorization };
   const who = await operations.identify(connection.opening.request, incoming);
   if (isResponse(who)) {

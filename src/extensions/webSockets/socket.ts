@@ -45,6 +45,9 @@ const pings = { every: 12_000, most: 2 };
 /** How many milliseconds a client has to read the last messages, and to close its side as well. */
 const goodbye = 2_000;
 
+/** How many milliseconds running operations, and their results, may take when the gateway closes. */
+const longestLeaving = 15_000;
+
 /**
  * One WebSocket with its limits.
  * @param opening the exchange of the request that has become the socket.
@@ -109,24 +112,15 @@ export function createLimitedSocket(socket: WebSocket, opening: Exchange) {
 
     /** Closes once all queries and mutations have their results. Subscriptions get no `complete`: clients subscribe elsewhere. */
     async leave(): Promise<void> {
-      cutIfUnread(socket);
+      // A result is not read, or takes too long.
+      const cut = setTimeout(() => socket.terminate(), longestLeaving);
+      socket.once('close', () => clearTimeout(cut));
       // The last turn begins when no other operation runs.
       turns.concurrency = 1;
       await takeTurn();
       close(closeCodes.goingAway, 'The gateway closes');
     },
   };
-}
-
-/** Cuts a client that reads too slowly, or nothing: it would hold up the end until the pings notice it. */
-function cutIfUnread(socket: WebSocket): void {
-  let unread = 0;
-  const timer = setInterval(() => {
-    const before = unread;
-    unread = socket.bufferedAmount;
-    if (unread > mostUnread || (before > 0 && unread >= before)) socket.terminate();
-  }, goodbye);
-  socket.once('close', () => clearInterval(timer));
 }
 
 function closeSocket(socket: WebSocket, code: number, reason: string): undefined {

@@ -1,7 +1,6 @@
 /** Accepts WebSockets, and serves them. */
 
 import type { Duplex } from 'node:stream';
-import { GRAPHQL_TRANSPORT_WS_PROTOCOL as protocolName } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { type Config, publicAddressOf } from '../../config/config.ts';
 import type { UpgradeParts } from '../../extensionPoints.ts';
@@ -11,8 +10,7 @@ import { ambiguityOf } from '../../http/request.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import { send } from '../../http/send.ts';
 import { createUserQuota } from '../../http/userQuota.ts';
-import { endExchange } from './endExchange.ts';
-import { createOperations } from './operations.ts';
+import { createOperations, endExchange } from './operations.ts';
 import { createProtocol } from './protocol.ts';
 import { createLimitedSocket, createSocketServer } from './socket.ts';
 
@@ -54,54 +52,28 @@ export function createUpgrades(config: Config, pipeline: UpgradeParts, mostSocke
     exchange.operation = 'websocket';
     exchange.transport = 'websocket';
     const { request, response } = exchange;
+    // `ws` rejects a request by this event, before it returns.
+    const reject = ({ message }: Error) => send(exchange, badRequest(message));
+    server.once('wsClientError', reject);
     server.handleUpgrade(request, socket, head, (webSocket) => {
       // From now on the exchange ends when the socket does.
       response.detachSocket(request.socket);
       serve(webSocket, exchange);
     });
+    server.off('wsClientError', reject);
   };
 }
 
-/** RFC 6455, section 4.2.1: 16 bytes in base64. */
-const usableKey = /^[+/\w]{22}==$/;
+const badRequest = (message: string) =>
+  errorResponse('graphql', { code: 'BAD_USER_INPUT', message }, { Connection: 'close' });
 
-/** A name of a subprotocol: a token (RFC 9110, section 5.6.2). */
-const protocolForm = /^[!#$%&'*+.^`|~\w-]+$/;
-
-/** The response to a request that does not become a WebSocket, undefined for one that does. */
+/** The response to a request for something else than a WebSocket of GraphQL; undefined for any other. */
 function findUpgradeError({ request, endpoint }: Exchange, config: Config): HttpResponse | undefined {
-  const { headers } = request;
-  const fail = (message: string) =>
-    errorResponse(endpoint, { code: 'BAD_USER_INPUT', message }, { Connection: 'close' });
-  const required = (message: string, others: Record<string, string> = {}) =>
-    // A 426 has to name the protocol that is supported (RFC 9110, section 15.5.22).
-    errorResponse(
-      endpoint,
-      { status: 426, code: 'BAD_USER_INPUT', message },
-      { Upgrade: 'websocket', Connection: 'Upgrade, close', ...others },
-    );
-
   const ambiguity = ambiguityOf(request);
-  if (ambiguity !== undefined) return fail(ambiguity);
-  if (endpoint !== 'graphql')
-    return required(`WebSockets are opened at ${publicAddressOf(config, '/graphql')}, and nowhere else`);
-  if (headers.upgrade?.trim().toLowerCase() !== 'websocket')
-    return required('Upgrade must name websocket, and no other protocol beside it');
-  if (headers['sec-websocket-version'] !== '13')
-    return required('The version of the WebSocket protocol is 13', { 'Sec-WebSocket-Version': '13' });
-  if (!usableKey.test(headers['sec-websocket-key'] ?? ''))
-    return fail('Sec-WebSocket-Key must be 16 bytes in base64');
-  const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim());
-  if (offered && !offered.includes(protocolName))
-    return required(
-      `The subprotocol of WebSockets is ${protocolName}: not the older graphql-ws of subscriptions-transport-ws, nor any other`,
-      { 'Sec-WebSocket-Protocol': protocolName },
-    );
-  // ws would reject these without an envelope.
-  if (
-    offered &&
-    (new Set(offered).size < offered.length || !offered.every((name) => protocolForm.test(name)))
-  )
-    return fail('Sec-WebSocket-Protocol must be a list of names, all different');
-  return undefined;
+  if (ambiguity !== undefined) return badRequest(ambiguity);
+  if (endpoint === 'graphql') return undefined;
+  const message = `WebSockets are opened at ${publicAddressOf(config, '/graphql')}, and nowhere else`;
+  // A 426 has to name the protocol that is supported (RFC 9110, section 15.5.22).
+  const headers = { Upgrade: 'websocket', Connection: 'Upgrade, close' };
+  return errorResponse(endpoint, { status: 426, code: 'BAD_USER_INPUT', message }, headers);
 }

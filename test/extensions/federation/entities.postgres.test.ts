@@ -69,7 +69,6 @@ describe('entities', () => {
     ['has an id that is not a global id', { __typename: 'User', id: 'x' }, /not a global id/],
     ['has the id of another type', { __typename: 'User', id: 'RHR0RGV2aWNlOjE' }, noKey],
     ['has an id that is not a string', { __typename: 'User', id: { a: 1 } }, noKey],
-    ['has the keys of two records', { __typename: 'User', id: 'VXNlcjox', databaseId: 2 }, noKey],
   ])('are null with an error for a representation that %s', async (_, representation, message) => {
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, entities(), {
       representations: [{ __typename: 'User', databaseId: alice.userId }, representation],
@@ -89,13 +88,6 @@ describe('the limits', () => {
     Array.from({ length }, () => ({ __typename: 'User', databaseId: alice.userId }));
   const messageFor = async (query: string, representations: unknown) =>
     (await graphqlOnEveryPath(gateway, alice.token, query, { representations })).errors?.[0]?.message;
-
-  it('apply to the number of representations', async () => {
-    expect(await messageFor(entities('... on User { username }'), many(1_000))).toBeUndefined();
-    expect(await messageFor(entities('... on User { username }'), many(1_001))).toBe(
-      'representations must have at most 1000 items',
-    );
-  });
 
   it('count the selection once for each representation', async () => {
     const selection = '... on User { username rank dttSessions(first: 50) { nodes { id } } }';

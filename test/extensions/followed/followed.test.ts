@@ -247,39 +247,12 @@ describe('a followed route', () => {
       expect(headers.get('Vary')).toBe('Authorization, Accept, Accept-Encoding');
       return headers.get('Content-Type')?.split(';')[0];
     };
-    const json = [
-      '*/*',
-      'text/*',
-      'application/json, text/event-stream',
-      'text/event-stream;q=0.9, application/json',
-      'text/event-stream;q=0',
-      'text/event-stream;q=0.5, */*',
-    ];
-    for (const accept of json) expect(await ask('GET', accept), accept).toBe('application/json');
+    for (const accept of ['*/*', 'application/json, text/event-stream', 'text/event-stream;q=0.5, */*'])
+      expect(await ask('GET', accept), accept).toBe('application/json');
     expect(await ask('HEAD', 'text/event-stream')).toBe('application/json');
-    for (const accept of [
-      'Text/Event-Stream',
-      'text/event-stream, application/json',
-      'text/event-stream, */*;q=0.1',
-    ])
-      expect(
-        (await follow(alice.token, path, { Accept: accept })).response.headers.get('Content-Type'),
-        accept,
-      ).toBe('text/event-stream; charset=utf-8');
-  });
-
-  it('is followed on a connection that the client wants closed, and by a client of HTTP/1.0', async () => {
-    const alice = await newAccount();
-    for (const version of ['1.1', '1.0']) {
-      const { socket, received } = await openRaw(gateway.url);
-      socket.write(
-        `GET /api/v1/users/me HTTP/${version}\r\nHost: localhost\r\nConnection: close\r\nAccept: text/event-stream\r\nAuthorization: Bearer ${alice.token}\r\n\r\n`,
-      );
-      await expect.poll(received).toContain('"profileTitle":');
-      expect(received()).toMatch(/\r\nConnection: close\r\n/);
-      await change(alice, '/users', `by ${version}`);
-      await expect.poll(received).toContain(`"profileTitle":"by ${version}"`);
-      socket.destroy();
+    for (const Accept of ['Text/Event-Stream', 'text/event-stream, */*;q=0.1']) {
+      const { response } = await follow(alice.token, path, { Accept });
+      expect(response.headers.get('Content-Type'), Accept).toBe('text/event-stream; charset=utf-8');
     }
   });
 
@@ -331,35 +304,30 @@ describe('a request that waits', () => {
     expect(performance.now() - began).toBeLessThan(10_000);
   });
 
-  it.each(['aborted', 'ended'] as const)(
-    'is not counted when its client has %s it before the wait begins',
-    async (how) => {
-      const alice = await newAccount();
-      const at = await gatewayBeside(database, { settings: { MAX_SUBSCRIPTIONS: '1' } });
-      const wait = (seconds: string) =>
-        get(alice.token, '/dtt', { 'If-None-Match': '*', Prefer: `wait=${seconds}` }, at);
-      // The token is known from now on.
-      await get(alice.token, path, {}, at);
-      const writer = await pool.connect();
-      try {
-        await writer.query('BEGIN; LOCK TABLE "DttDevice"');
-        const { socket } = await openRaw(at.url);
-        socket.write(
-          `GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice.token}\r\nIf-None-Match: *\r\nPrefer: wait=40\r\n\r\n`,
-        );
-        await sleep(200);
-        if (how === 'aborted') socket.destroy();
-        else socket.end();
-        await sleep(100);
-      } finally {
-        await writer.query('COMMIT');
-        writer.release();
-      }
-      expect((await get(alice.token, '/dtt', {}, at)).status).toBe(200);
+  it('is not counted when its client has left before the wait begins', async () => {
+    const alice = await newAccount();
+    const at = await gatewayBeside(database, { settings: { MAX_SUBSCRIPTIONS: '1' } });
+    // The token is known from now on.
+    await get(alice.token, path, {}, at);
+    const writer = await pool.connect();
+    try {
+      await writer.query('BEGIN; LOCK TABLE "DttDevice"');
+      const { socket } = await openRaw(at.url);
+      socket.write(
+        `GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice.token}\r\nIf-None-Match: *\r\nPrefer: wait=40\r\n\r\n`,
+      );
       await sleep(200);
-      expect((await wait('0')).status).toBe(304);
-    },
-  );
+      socket.destroy();
+      await sleep(100);
+    } finally {
+      await writer.query('COMMIT');
+      writer.release();
+    }
+    expect((await get(alice.token, '/dtt', {}, at)).status).toBe(200);
+    await sleep(200);
+    const again = await get(alice.token, '/dtt', { 'If-None-Match': '*', Prefer: 'wait=0' }, at);
+    expect(again.status).toBe(304);
+  });
 
   it('waits for the form of the response that the client accepts, and for each of several tags', async () => {
     const alice = await newAccount();

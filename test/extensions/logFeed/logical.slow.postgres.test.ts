@@ -153,8 +153,9 @@ describe('a reader of the log', () => {
       database.pool.query<{ slot_name: string; temporary: boolean }>(
         'SELECT slot_name, temporary FROM pg_replication_slots',
       );
+    // The slot of an earlier test is dropped with its connection.
+    await expect.poll(async () => (await slots()).rows).toMatchObject([{ temporary: true }]);
     const before = await slots();
-    expect(before.rows).toMatchObject([{ temporary: true }]);
     await endReaders(database.pool);
     await expect.poll(() => announced).toEqual(['all, false', 'all, true']);
     const after = await slots();
@@ -179,23 +180,13 @@ describe('a reader of the log', () => {
 });
 
 describe('a switch of the announcement mode', () => {
-  it('to notifications waits for transactions that announce by messages only, or is left to the next start', async () => {
-    const writer = new pg.Client(direct);
-    await writer.connect();
-    await writer.query('BEGIN');
-    await writer.query('UPDATE "User" SET rank = 1 WHERE id = $1', [alice.userId]);
-    expect(await chooseAnnounceMode('notify', direct)).toMatchObject({
-      mode: 'logical',
-      why: expect.stringContaining('somebody writes'),
-    });
-    const switching = chooseAnnounceMode('notify', direct);
-    await sleep(100);
+  it('to notifications is not made by a start, which names the statements that make it', async () => {
+    const error: Error = await chooseAnnounceMode('notify', direct).catch((thrown) => thrown);
     announced = [];
-    await writer.query('COMMIT');
-    await writer.end();
-    expect(await switching).toEqual({ mode: 'notify' });
+    for (const statement of error.message.match(/SELECT [^;]+;/g) ?? []) await database.pool.query(statement);
     await isListening('notify');
     expect(announced.at(-1)).toBe('all, true');
+    expect(await chooseAnnounceMode('notify', direct)).toEqual({ mode: 'notify' });
     announced = [];
     await rankUp(bob);
     await expect.poll(() => announced).toContain(`${bob.userId} User`);
@@ -244,16 +235,13 @@ describe('announcing by messages is rejected', () => {
       /^CHANGE_FEED is logical, which is not available: permission denied .*REPLICATION/,
     );
     expect(await modeOrError(as('reader'))).toBe('logical');
-    await expect(chooseAnnounceMode('notify', as('reader'))).rejects.toThrow(
-      /SELECT announce_by\('both'\);.* SELECT announce_by\('notify'\);/,
-    );
     await announceBy(database.pool, 'notify');
-    expect(await modeOrError(as('reader'))).toBe(
-      `CHANGE_FEED is logical, which is not available: the role "reader" does not own the function announce, and cannot switch the database. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
-    );
+    const says =
+      /permission denied for schema public\. As a role that may: .*SELECT announce_by\('logical'\);$/;
+    expect(await modeOrError(as('reader'))).toMatch(says);
     expect(await chooseAnnounceMode('auto', as('reader'))).toEqual({
       mode: 'notify',
-      why: `the role "reader" does not own the function announce, and cannot switch the database. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+      why: expect.stringMatching(says),
     });
   });
 
@@ -269,8 +257,8 @@ describe('announcing by messages is rejected', () => {
     await migrate(owner);
     expect(await chooseAnnounceMode('auto', owner)).toMatchObject({ mode: 'notify' });
     const error = await modeOrError(owner);
-    expect(error).toBe(
-      `CHANGE_FEED is logical, which is not available: the role "owning Me" may not create the publication that the messages are read with. As a role that may: CREATE PUBLICATION dovetail; SELECT announce_by('logical');`,
+    expect(error).toMatch(
+      /^CHANGE_FEED is logical, which is not available: permission denied for database of another\. /,
     );
     await admin.query(error.split('may: ')[1] ?? '');
     expect(await modeOrError(owner)).toBe('logical');

@@ -87,7 +87,7 @@ describe('a tool', () => {
   });
 
   it.each<[tool: string, given: Record<string, unknown>, message: string]>([
-    ['getDttDevice', {}, 'The argument id is missing'],
+    ['getDttDevice', {}, messages.invalidId],
     ['getDttDevice', { id: 0 }, messages.invalidId],
     ['getDttDevice', { id: '1/../2' }, messages.invalidId],
     ['getDttDevice', { id: 2147483647 }, 'DTT device not found'],

@@ -11,9 +11,6 @@ it.each<[Record<string, string>, string | undefined]>([
   [{ [base]: 'http://u:p@h/a/?key=/x/' }, 'http://u:p@h/a/v1/traces?key=/x/'],
   [{ [exact]: 'http://h/in?key=x' }, 'http://h/in?key=x'],
   [{ [exact]: 'http://h/in', [base]: 'http://other' }, 'http://h/in'],
-  [{ [base]: 'http://h', OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'otlp' }, 'http://h/v1/traces'],
-  [{ [base]: 'http://h', OTEL_SDK_DISABLED: 'TRUE' }, undefined],
-  [{ [exact]: 'http://h', OTEL_TRACES_EXPORTER: 'none' }, undefined],
 ])('traces for %o go to %s', (env, endpoint) => {
   // The settings of all extensions have those of this one.
   expect(endpointOf(readConfig(env) as Parameters<NonNullable<typeof tracing.open>>[0])).toBe(endpoint);

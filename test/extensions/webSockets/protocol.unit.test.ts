@@ -190,16 +190,13 @@ it('when the gateway closes, a running query gets its result, and a subscription
   expect(socket.close).toHaveBeenCalledWith(1001, 'The gateway closes');
 });
 
-it.each([
-  ['reads too slowly', 70_000, 2_000],
-  ['reads nothing, even if little is left', 100, 4_000],
-])('is terminated soon when the gateway closes and its client %s', async (_, length, time) => {
+it('is terminated after a while when the gateway closes and its client reads nothing', async () => {
   const { socket, subscribe, settle, connection } = await openKnown();
   await subscribe('1');
-  settle[0]?.(responseOf('x'.repeat(length)));
+  settle[0]?.(responseOf('x'));
   await settled();
   void connection.leave();
-  await vi.advanceTimersByTimeAsync(time - 100);
+  await vi.advanceTimersByTimeAsync(14_900);
   expect(socket.terminate).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(100);
   expect(socket.terminate).toHaveBeenCalledOnce();
