@@ -170,27 +170,4 @@ describe('an order', () => {
       expect.objectContaining({ message, extensions: { code: 'BAD_USER_INPUT', argument: 'orderBy' } }),
     ]);
   });
-
-  it.each(['ASC', 'DESC'])(
-    '%s of devices pages through all kinds forward and backward, with those never visited last',
-    async (direction) => {
-      const asked = { orderBy: [{ field: 'LAST_VISITED_AT', direction }] };
-      const { ids: all, cursors } = await page('devices', 'Device', asked);
-      expect(all).toHaveLength(alice.dttDevices.length + alice.lkbxDevices.length + alice.ossmDevices.length);
-      const query = `{ devices(orderBy: { field: LAST_VISITED_AT, direction: ${direction} }) { nodes { lastVisitedAt } } }`;
-      const { nodes } = (await graphqlOnce(gateway, alice.token, query)).data.devices;
-      const times: string[] = nodes.flatMap(
-        (node: { lastVisitedAt: string | null }) => node.lastVisitedAt ?? [],
-      );
-      expect(times).toEqual(direction === 'ASC' ? times.toSorted() : times.toSorted().reverse());
-      expect(nodes.slice(times.length)).toEqual(
-        Array(all.length - times.length).fill({ lastVisitedAt: null }),
-      );
-      for (const [index, cursor] of cursors.entries()) {
-        const { ids: behind } = await page('devices', 'Device', { ...asked, after: cursor });
-        const { ids: ahead } = await page('devices', 'Device', { ...asked, before: cursor, last: 100 });
-        expect([behind, ahead]).toEqual([all.slice(index + 1), all.slice(0, index)]);
-      }
-    },
-  );
 });
