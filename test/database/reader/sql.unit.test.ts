@@ -54,6 +54,17 @@ it.each(['26000', '42P05'])(
   },
 );
 
+it('a read fails when the check that is sent with it does', async () => {
+  const statement = { text: 'SELECT now()', values: [] };
+  const check = (rows: object[]) => expect(rows).toEqual([{ now: 1 }]);
+  const read = (...results: object[][]) => {
+    const pool = { query: async () => results } as unknown as pg.Pool;
+    return createSql(pool, () => '', { statement, check }).run('SELECT 2', []);
+  };
+  expect(await read([{ two: 2 }], [{ now: 1 }])).toEqual([{ two: 2 }]);
+  await expect(read([{ two: 2 }], [{ now: 0 }])).rejects.toThrow();
+});
+
 const select = { id: true };
 
 it.each<[message: string, query: object]>([
