@@ -25,7 +25,7 @@ const onceInSuite =
     ? [
         ...['test/fuzz/requests.slow.test.ts', 'test/fuzz/fastpath.slow.test.ts'],
         ...['test/schema/filtering/oracle.test.ts', 'test/schema/loading/statistics.test.ts'],
-        ...['test/database/reader/statement.slow.test.ts', 'test/extensions/followed/followed.test.ts'],
+        ...['test/database/reader/statement.test.ts', 'test/extensions/followed/followed.test.ts'],
       ]
     : [];
 

@@ -56,8 +56,8 @@ const filterFields = once((type: FilterableType): readonly FilterField[] => {
   const fields = names.flatMap((each) => [...builder.configStore.getFields(each)]);
   return fields.flatMap(([name, { type: its, extensions, description }]) => {
     const target = needsIn(extensions ?? {})?.filter;
-    if (!target || its.kind === 'List') return [];
-    const isNullable = 'nullable' in its && its.nullable === true;
+    if (!target) return [];
+    const isNullable = 'nullable' in its && its.nullable;
     const more = 'link' in target ? ' The record must have one that meets this filter.' : '';
     return { name, description: `${description ?? ''}${more}`, target, isNullable };
   });
@@ -180,7 +180,6 @@ function readRecord(
   const { type, reading } = place;
   count(reading);
   for (const [name, wanted] of Object.entries(where)) {
-    if (wanted === undefined) continue;
     const within = { ...place, path: `${place.path}.${name}` };
     const field = filterFields(type).find((each) => each.name === name);
     // The schema has validated that the value is an object, or a list of them for `and` and `or`.
@@ -218,21 +217,20 @@ function readField(
   place: ConditionPlace,
   { own, linked }: Conditions,
 ): void {
-  const { type, path, reading } = place;
+  const { path, reading } = place;
   const { target } = field;
   if ('link' in target) {
     linked.set(target, readRecord(wanted, { ...place, type: target.link }, linked.get(target)));
     return;
   }
   for (const [operator, given] of Object.entries(wanted)) {
-    if (given === undefined) continue;
     count(reading);
     const value = given ?? rejectNull(`${path}.${operator}`, operator === 'isNull' ? undefined : field);
     checkValue(path, operator, value);
     if ('condition' in target) {
       const condition = target.condition(reading.viewer);
       own.push(value === true ? condition : { NOT: condition });
-    } else own.push(compareColumns(modelOf(type), target.columns, operator, value));
+    } else own.push(compareColumns(target.columns, operator, value));
   }
 }
 
@@ -243,7 +241,6 @@ function count(reading: ConditionPlace['reading']): void {
 
 /** Compares the value of the first column that is not null. */
 function compareColumns(
-  model: ListedType,
   [column, ...others]: readonly [string, ...string[]],
   operator: string,
   value: unknown,
@@ -251,21 +248,19 @@ function compareColumns(
   const isNull = { [column]: null };
   const hasValue = { [column]: { not: null } };
   const [next, ...further] = others;
-  const rest = next && compareColumns(model, [next, ...further], operator, value);
+  const rest = next && compareColumns([next, ...further], operator, value);
   if (operator === 'isNull') {
     if (value === true) return rest ? { AND: [isNull, rest] } : isNull;
     return rest ? { OR: [hasValue, rest] } : hasValue;
   }
-  const compared = { [column]: comparison(operator, value) };
   // For a row without a value, the comparison alone would be null. This makes it false.
-  const matches = fieldOf(model, column).isRequired ? compared : { AND: [hasValue, compared] };
+  const matches = { AND: [hasValue, { [column]: comparison(operator, value) }] };
   return rest ? { OR: [matches, { AND: [isNull, rest] }] } : matches;
 }
 
 function comparison(operator: string, value: unknown): object {
   if (operator === 'eq') return { equals: value };
   if (operator === 'ne') return { not: value };
-  if (operator === 'in') return { in: [value].flat() };
   if (isPattern(operator))
     // LIKE would read these characters as wildcards and escapes.
     return { [operator]: String(value).replace(/[\\%_]/g, '\\$&'), mode: 'insensitive' };
@@ -294,8 +289,8 @@ function checkValue(field: string, operator: string, value: unknown): void {
 /** Combines conditions with AND, equal ones once; undefined if there are none. */
 function all(conditions: readonly (object | undefined)[]): object | undefined {
   const known = conditions.filter((each) => each !== undefined);
-  const [first, ...others] = new Map(known.map((each) => [JSON.stringify(each), each])).values();
-  return first && others.length > 0 ? { AND: [first, ...others] } : first;
+  const distinct = [...new Map(known.map((each) => [JSON.stringify(each), each])).values()];
+  return distinct.length > 0 ? { AND: distinct } : undefined;
 }
 
 /** Combines conditions with OR; undefined if one of them is undefined, since every row meets that one. */

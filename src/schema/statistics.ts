@@ -46,7 +46,7 @@ interface Subject {
 }
 
 /** A key: the first of its columns that is not null, or a column of the parts. */
-type Key = ({ readonly columns: readonly string[] } | { readonly partColumn: string }) & {
+type Key = ({ readonly columns: readonly [string, ...string[]] } | { readonly partColumn: string }) & {
   /** The value of `by`: its name and its description. */
   readonly by: readonly [string, string];
   readonly type: 'Int' | 'String';
@@ -206,9 +206,9 @@ function figuresOf(row: GroupedRow, figures: Figures): Readonly<Record<string, u
 const rounded = (value: number): number => Number(value.toPrecision(12));
 
 function periodOf({ period, from, to }: GroupedRow) {
-  if (typeof period !== 'number' || typeof from !== 'number' || typeof to !== 'number') return null;
-  const [date = ''] = new Date(period * 86_400_000).toISOString().split('T');
-  return { date, from: new Date(from), to: new Date(to) };
+  if (period == null) return null;
+  const date = new Date(period * 86_400_000).toISOString().slice(0, '2026-02-17'.length);
+  return { date, from: new Date(Number(from)), to: new Date(Number(to)) };
 }
 
 /**

@@ -14,7 +14,7 @@ if (engine !== undefined && !engines.includes(engine))
 const projects = (engine === undefined ? engines : [engine]).flatMap((name) => ['--project', `${name}*`]);
 const tests = [
   'test/fuzz',
-  'test/database/reader/statement.slow.test.ts',
+  'test/database/reader/statement.test.ts',
   'test/schema/filtering/oracle.test.ts',
   'test/coherence/coherence.slow.postgres.test.ts',
 ];

@@ -89,30 +89,30 @@ const scheduleType = async () => {
 
 const rejection = { error: 'Template not found or not owned by user' };
 
+/** All users as the database has them, Alice first. */
+const users = () =>
+  gateway.database.client.user.findMany({
+    where: { id: { in: [alice.userId, bob.userId] } },
+    orderBy: { id: 'asc' },
+  });
+
 describe.each(endpoints)('activating a template through %s', (_, activate) => {
-  it.each<[ScheduleType, boolean]>([
-    ['weekly', true],
-    ['single', false],
-  ])('makes it active and the schedule type single, which was %s', async (before, scheduleTypeChanged) => {
-    await setSchedule(before, null);
-    expect(await activate(alice.dttTemplates[1])).toEqual({ scheduleTypeChanged });
-    expect(await active()).toBe(alice.dttTemplates[1]);
-    expect(await scheduleType()).toBe('SINGLE');
-  });
-
-  it('that is active already makes the schedule type single', async () => {
-    await setSchedule('weekly', alice.dttTemplates[0]);
-    expect(await activate(alice.dttTemplates[0])).toEqual({ scheduleTypeChanged: true });
-    expect([await active(), await scheduleType()]).toEqual([alice.dttTemplates[0], 'SINGLE']);
-  });
-
-  it('a second time succeeds and changes nothing', async () => {
-    await activate(alice.dttTemplates[0]);
-    const before = await gateway.database.client.user.findUnique({ where: { id: alice.userId } });
-    expect(await activate(alice.dttTemplates[0])).toEqual({ scheduleTypeChanged: false });
-    expect(await active()).toBe(alice.dttTemplates[0]);
-    expect(await gateway.database.client.user.findUnique({ where: { id: alice.userId } })).toEqual(before);
-  });
+  it.each<[ScheduleType, active: 0 | 1, scheduleTypeChanged: boolean]>([
+    ['weekly', 0, true],
+    ['auto', 1, true],
+    ['single', 0, false],
+    ['single', 1, false],
+  ])(
+    'changes the schedule type %s to single and the active template, which was that of index %i, and nothing else',
+    async (before, index, scheduleTypeChanged) => {
+      await setSchedule(before, alice.dttTemplates[index]);
+      const [own, other] = await users();
+      const [, activated] = alice.dttTemplates;
+      expect(await activate(activated)).toEqual({ scheduleTypeChanged });
+      expect([await active(), await scheduleType()]).toEqual([activated, 'SINGLE']);
+      expect(await users()).toEqual([{ ...own, scheduleType: 'single', activeTemplateId: activated }, other]);
+    },
+  );
 
   it.each<[string, () => number]>([
     ['an imported', () => bob.dttTemplates[0]],
@@ -120,30 +120,27 @@ describe.each(endpoints)('activating a template through %s', (_, activate) => {
     ['a missing', () => 2 ** 31 - 1],
   ])('is rejected for %s one and changes nothing', async (_, id) => {
     await setSchedule('weekly', alice.dttTemplates[1]);
+    const before = await users();
     expect(await activate(id())).toEqual(rejection);
-    expect(await active()).toBe(alice.dttTemplates[1]);
-    expect(await scheduleType()).toBe('WEEKLY');
-  });
-
-  it('changes nothing of other users', async () => {
-    const others = { where: { id: { not: alice.userId } }, orderBy: { id: 'asc' } } as const;
-    const before = await gateway.database.client.user.findMany(others);
-    await activate(alice.dttTemplates[0]);
-    await activate(bob.dttTemplates[1]);
-    expect(await gateway.database.client.user.findMany(others)).toEqual(before);
+    expect(await users()).toEqual(before);
   });
 });
 
-/** Locks Alice's row, so that activations wait for each other there until it is released. */
-async function holdViewer(): Promise<() => Promise<void>> {
+/** Begins another transaction. */
+async function begin() {
   const connection = await gateway.database.pool.connect();
   await connection.query('BEGIN');
-  await connection.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [alice.userId]);
-  return async () => {
-    await connection.query('COMMIT');
-    connection.release();
+  return {
+    query: (sql: string, ...values: unknown[]) => connection.query(sql, values),
+    async commit() {
+      await connection.query('COMMIT');
+      connection.release();
+    },
   };
 }
+
+/** Locks a user's row, so that the user's activations wait for each other there until the end of the transaction. */
+const lockViewer = 'SELECT FROM "User" WHERE id = $1 FOR UPDATE';
 
 /** Waits until so many statements wait for a lock. */
 const waiting = (count: number) =>
@@ -159,19 +156,6 @@ const waiting = (count: number) =>
 
 describe('an activation that waits for another transaction', () => {
   const [, [, activate]] = endpoints;
-
-  /** Begins another transaction. */
-  async function begin() {
-    const connection = await gateway.database.pool.connect();
-    await connection.query('BEGIN');
-    return {
-      query: (sql: string, ...values: unknown[]) => connection.query(sql, values),
-      async commit() {
-        await connection.query('COMMIT');
-        connection.release();
-      },
-    };
-  }
 
   it.each([
     ['a template', false],
@@ -196,7 +180,7 @@ describe('an activation that waits for another transaction', () => {
     const other = await begin();
     // This transaction does not check for deadlocks, so PostgreSQL aborts that of the activation.
     await other.query(`SET LOCAL deadlock_timeout = '1min'`);
-    await other.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', alice.userId);
+    await other.query(lockViewer, alice.userId);
     const outcome = activate(alice.dttTemplates[1]);
     await waiting(1);
     await other.query('SELECT FROM "DttTemplate" WHERE id = $1 FOR UPDATE', alice.dttTemplates[1]);
@@ -267,11 +251,12 @@ describe('the payload of the mutation', () => {
   });
 
   it('has the right previous template when activations are concurrent: each but the last is the previous one of another', async () => {
-    const release = await holdViewer();
+    const other = await begin();
+    await other.query(lockViewer, alice.userId);
     const activations = Promise.all(alice.dttTemplates.map((databaseId) => activate({ databaseId })));
     // Time for all of them to wait for the lock of the row at the same time.
     await setTimeout(200);
-    await release();
+    await other.commit();
     const payloads = await activations;
     expect(payloads.filter(({ scheduleTypeChanged }) => scheduleTypeChanged)).toHaveLength(1);
     const before = payloads.map(({ previousTemplate }) => previousTemplate?.databaseId ?? null);

@@ -38,7 +38,7 @@ interface GroupedQuery {
   readonly measures: Readonly<Record<string, Measure>>;
   readonly period: Period | undefined;
   /** The keys to group by, each with its columns: the value of a key is the first one that is not null. */
-  readonly keys: Readonly<Record<string, readonly string[]>>;
+  readonly keys: Readonly<Record<string, readonly [string, ...string[]]>>;
   /** The keys that are columns of the parts. A row counts in each group in which it has parts. */
   readonly partKeys: Readonly<Record<string, string>>;
   /** The limit of groups. One more is read, to find out whether there are more. */
@@ -66,7 +66,7 @@ export const isUnknownTimeZone = (error: unknown): boolean =>
 export function groupedStatement(model: ModelName, query: GroupedQuery): Statement {
   const values: unknown[] = [];
   const plan = planOf(createWriter(values), model, query);
-  const { rowKeys, partKeys, measures } = plan;
+  const { rowKeys, partKeys, order, measures } = plan;
   const keys = [...rowKeys, ...partKeys];
   const hasParts = Object.values(query.measures).some(({ of }) => of === 'parts');
   const withs = [
@@ -86,11 +86,10 @@ export function groupedStatement(model: ModelName, query: GroupedQuery): Stateme
   const noKeys = keys.map((key) => `NULL AS ${key}`);
   const total = `SELECT true AS "isTotal", ${list(noKeys, merged)} FROM (${together(['all_rows', ...ofParts], measures)}) found`;
   const shown = keys.map((key) => (key === periodKey ? `${key} - date '1970-01-01' AS ${key}` : key));
-  const order = ['"isTotal" DESC', ...keys.map((key) => inOrder(plan, key))];
   const text = `WITH ${list(withs)}
     SELECT "isTotal", ${list(shown, measures, query.period ? edgesOf(query.period, plan.zone) : [])}
     FROM (${keys.length === 0 ? total : `${groups} UNION ALL ${total}`}) found
-    ORDER BY ${list(order)} LIMIT ${plan.writer.parameter(query.atMost)}::int + 2`;
+    ORDER BY ${list(['"isTotal" DESC'], order)} LIMIT ${plan.writer.parameter(query.atMost)}::int + 2`;
   return { text, values };
 }
 
@@ -99,6 +98,10 @@ type Plan = ReturnType<typeof planOf>;
 
 function planOf(writer: Writer, model: ModelName, query: GroupedQuery) {
   const relation = listRelation(model, query.parts);
+  // Text is ordered by code points, so that the order does not depend on the locale of the database.
+  const inOrder = (key: string, of: ModelName, column: string) =>
+    fieldOf(of, column).type === 'String' ? `${quoted(key)} COLLATE "C"` : quoted(key);
+  const period = query.period ? [periodKey] : [];
   return {
     writer,
     model,
@@ -106,8 +109,14 @@ function planOf(writer: Writer, model: ModelName, query: GroupedQuery) {
     /** The join of rows (`r`) and their parts (`p`). */
     joined: `counted r JOIN "${relation.model}" p ON ${joinOn(relation, 'p', 'r')}`,
     /** The keys of the rows, the period first, and the keys of the parts. */
-    rowKeys: [...(query.period ? [periodKey] : []), ...Object.keys(query.keys).map(quoted)],
+    rowKeys: [...period, ...Object.keys(query.keys).map(quoted)],
     partKeys: Object.keys(query.partKeys).map(quoted),
+    /** All keys, as the groups are ordered by them. The columns of a key are of one type. */
+    order: [
+      ...period,
+      ...Object.entries(query.keys).map(([key, [column]]) => inOrder(key, model, column)),
+      ...Object.entries(query.partKeys).map(([key, column]) => inOrder(key, relation.model, column)),
+    ],
     measures: Object.keys(query.measures).map(quoted),
     /** The placeholder of the parameter with the time zone. */
     zone: query.period ? `${writer.parameter(query.period.timeZone)}::text` : '',
@@ -249,14 +258,3 @@ const quoted = (name: string) => `"${name}"`;
 const list = (...parts: readonly (readonly string[])[]) => parts.flat().join(', ');
 const together = (tables: readonly string[], ...columns: readonly (readonly string[])[]) =>
   tables.map((table) => `SELECT ${list(...columns)} FROM ${table}`).join(' UNION ALL ');
-
-/** The ORDER BY of a key. Text is ordered by code points, so that the order does not depend on the locale of the database. */
-function inOrder({ model, query }: Plan, key: string): string {
-  const name = key.slice(1, -1);
-  const { model: parts } = listRelation(model, query.parts);
-  const columns = [
-    ...(query.keys[name] ?? []).map((column) => fieldOf(model, column)),
-    ...(query.partKeys[name] === undefined ? [] : [fieldOf(parts, query.partKeys[name])]),
-  ];
-  return columns.some(({ type }) => type === 'String') ? `${key} COLLATE "C"` : key;
-}

@@ -1,7 +1,7 @@
 /**
  * The main file of this folder: Prisma's query language in, rows out, with one SQL statement for each query.
  *
- * Promises the results of Prisma's client: `statement.slow.test.ts` compares both by random queries. Unsupported queries are errors.
+ * Promises the results of Prisma's client: `statement.test.ts` compares both by random queries. Unsupported queries are errors.
  * It is faster: the client takes more time for a query than all the rest of a request, and its engine needs 60 MB. May be replaced
  * by the client (docs/decisions/sql-writer.md).
  */
@@ -228,7 +228,6 @@ export class Batch implements pg.Submittable {
   }
 
   handleDataRow({ fields }: { readonly fields: readonly (string | null)[] }): void {
-    if (this.#failure !== undefined) return;
     try {
       this.#results[this.#done]?.push(rowOf(this.#columns, fields));
     } catch (error) {
@@ -288,8 +287,5 @@ function textOf(value: unknown): string | null {
   return Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : String(value);
 }
 
-function itemOf(item: unknown): string {
-  if (typeof item === 'number') return String(item);
-  const text = textOf(item);
-  return text === null ? 'NULL' : `"${text.replace(/[\\"]/g, '\\$&')}"`;
-}
+/** An item of a list. None is null. */
+const itemOf = (item: unknown): string => `"${String(textOf(item)).replace(/[\\"]/g, '\\$&')}"`;

@@ -68,9 +68,8 @@ function converterOf(columns: readonly JsonColumn[]) {
   return (value: unknown): unknown => {
     // The statement returns an array for each relation.
     const rows = value as Record<string, unknown>[];
-    if (converted.length > 0)
-      for (const row of rows)
-        for (const { name, fromJson } of converted) if (row[name] !== null) row[name] = fromJson(row[name]);
+    for (const row of rows)
+      for (const { name, fromJson } of converted) if (row[name] !== null) row[name] = fromJson(row[name]);
     return rows;
   };
 }

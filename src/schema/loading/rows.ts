@@ -250,15 +250,15 @@ export const selectFor = (
 /** Follows a path of fields, such as `edges` and `node`. */
 function descend(
   path: readonly string[],
-  type: GraphQLNamedType,
+  type: GraphQLNamedType | undefined,
   sets: readonly SelectionSetNode[],
   info: GraphQLResolveInfo,
-): { type: GraphQLNamedType; sets: readonly SelectionSetNode[] } {
+): { type: GraphQLNamedType | undefined; sets: readonly SelectionSetNode[] } {
   const [step, ...rest] = path;
-  if (step === undefined || !(type instanceof GraphQLObjectType)) return { type, sets };
-  const field = type.getFields()[step];
-  if (!field) throw new Error(`${type.name} has no field ${step}`);
-  return descend(rest, getNamedType(field.type), fieldsIn(type, sets, info).get(step) ?? [], info);
+  if (step === undefined) return { type, sets };
+  const parent = objectType(type, info.fieldName);
+  const below = fieldsIn(parent, sets, info).get(step) ?? [];
+  return descend(rest, getNamedType(parent.getFields()[step]?.type), below, info);
 }
 
 function selectOf(

@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { type Batch, createSql } from '../../../src/database/reader/sql.ts';
-import { type SelectQuery, selectStatement } from '../../../src/database/reader/statement.ts';
+import { selectStatement } from '../../../src/database/reader/statement.ts';
 
 /** A pool that fails with each of these codes first, and then returns the rows. */
 function fakePool(rows: object[], ...codes: string[]) {
@@ -54,36 +54,55 @@ it.each(['26000', '42P05'])(
   },
 );
 
+it('a read fails when the check that is sent with it does', async () => {
+  const statement = { text: 'SELECT now()', values: [] };
+  const check = (rows: object[]) => expect(rows).toEqual([{ now: 1 }]);
+  const read = (...results: object[][]) => {
+    const pool = { query: async () => results } as unknown as pg.Pool;
+    return createSql(pool, () => '', { statement, check }).run('SELECT 2', []);
+  };
+  expect(await read([{ two: 2 }], [{ now: 1 }])).toEqual([{ two: 2 }]);
+  await expect(read([{ two: 2 }], [{ now: 0 }])).rejects.toThrow();
+});
+
 const select = { id: true };
 
-it.each<[string, SelectQuery]>([
-  ['a column that does not exist', { select: { lastVisited: true } }],
-  ['an empty selection', { select: {} }],
-  ['a column that is not selected', { select: { bubbleId: false } }],
-  ['a column of a relation that does not exist', { select: { segments: { select: { username: true } } } }],
-  ['a relation to one row, which is read by its id', { select: { owner: { select } } }],
-  ['a count of something that does not exist', { select: { _count: { select: { dttDevices: true } } } }],
+it.each<[message: string, query: object]>([
+  ['DttSession has no field lastVisited', { select: { lastVisited: true } }],
+  ['nothing is selected of DttSession', { select: {} }],
+  ['DttSession.bubbleId is no list of rows', { select: { bubbleId: false } }],
+  ['TrainerSegment has no field username', { select: { segments: { select: { username: true } } } }],
+  ['segments takes true, or a select', { select: { segments: { take: 1 } } }],
+  ['DttSession.owner is no list of rows', { select: { owner: { select } } }],
+  ['nothing is counted of DttSession', { select: { _count: { select: {} } } }],
+  ['DttSession has no field dttDevices', { select: { _count: { select: { dttDevices: true } } } }],
   [
-    'a count with more than a condition',
+    'the count of segments takes where and nothing else',
     { select: { _count: { select: { segments: { where: {}, take: 1 } } } } },
   ],
-  ['a condition on a column that does not exist', { select, where: { username: 'alice' } }],
-  ['bytes', { select, where: { owner: { tokens: { some: { digest: Buffer.of(1) } } } } }],
-  ['an operator', { select, where: { id: { notIn: [1] } } }],
-  ['a comparison with nothing', { select, where: { id: {} } }],
-  ['a comparison with undefined', { select, where: { id: { lt: undefined } } }],
-  ['a comparison with null', { select, where: { createdAt: { lt: null } } }],
-  ['null in a list', { select, where: { bubbleId: { in: ['x', null] } } }],
-  ['a pattern that regards case', { select, where: { bubbleId: { contains: 'a' } } }],
-  ['equality without regard to case', { select, where: { bubbleId: { equals: 'a', mode: 'insensitive' } } }],
-  ['NUL in text', { select, where: { bubbleId: 'a\0' } }],
-  ['half a character', { select, where: { bubbleId: { in: ['\udc00'] } } }],
-  ['an invalid date', { select, where: { createdAt: new Date(Number.NaN) } }],
-  ['a conjunction of nothing', { select, where: { AND: [] } }],
-  ['a disjunction of nothing', { select, where: { OR: [] } }],
-  ['a condition on every row', { select, where: { segments: { every: { id: 1 } } } }],
-  ['a condition on some rows and on none', { select, where: { segments: { some: {}, none: {} } } }],
-  ['an order by a relation', { select, orderBy: { owner: 'asc' } }],
-])('is an error: %s', (_, query) => {
-  expect(() => selectStatement('DttSession', query)).toThrow();
+  ['DttSession has no field username', { where: { username: 'alice' } }],
+  ['ApiToken.digest is of type Bytes', { where: { owner: { tokens: { some: { digest: Buffer.of(1) } } } } }],
+  ['notIn is not an operator of this module', { where: { id: { notIn: [1] } } }],
+  ['in is not an operator of this module', { where: { id: { in: 1 } } }],
+  ['nothing is said of t0."id"', { where: { id: {} } }],
+  ['undefined cannot be compared with', { where: { id: { lt: undefined } } }],
+  ['null cannot be compared with', { where: { createdAt: { lt: null } } }],
+  ['null cannot be compared with', { where: { bubbleId: { in: ['x', null] } } }],
+  ['contains is not an operator of this module', { where: { bubbleId: { contains: 'a' } } }],
+  [
+    'contains is not an operator of this module',
+    { where: { bubbleId: { contains: 1, mode: 'insensitive' } } },
+  ],
+  ['equals is not an operator of this module', { where: { bubbleId: { equals: 'a', mode: 'insensitive' } } }],
+  ['"a\\u0000" is nothing that a column can hold', { where: { bubbleId: 'a\0' } }],
+  ['"\\udc00" is nothing that a column can hold', { where: { bubbleId: { in: ['\udc00'] } } }],
+  ['Invalid time value', { where: { createdAt: new Date(Number.NaN) } }],
+  ['[] is not a list of conditions', { where: { AND: [] } }],
+  ['[] is not a list of conditions', { where: { OR: [] } }],
+  ['[7] is not a list of conditions', { where: { OR: [7] } }],
+  ['[null] is not a list of conditions', { where: { segments: { every: { id: 1 } } } }],
+  ['[null] is not a list of conditions', { where: { segments: { some: {}, none: {} } } }],
+  ['DttSession.owner is no column', { orderBy: { owner: 'asc' } }],
+])('is an error, %s: %j', (message, query) => {
+  expect(() => selectStatement('DttSession', { select, ...query })).toThrow(message);
 });

@@ -32,21 +32,28 @@ interface Place {
 const timeOf = (text: string | null) =>
   text === null ? null : text.endsWith('infinity') ? Number(text.replace('i', 'I')) : Date.parse(text);
 
-/** The newest first and those never visited last; then by kind; then by descending id. */
-function order(a: Place, b: Place): number {
+/** The default order, and those that a client asks for. */
+const directions = [undefined, 'DESC', 'ASC'] as const;
+type Direction = (typeof directions)[number];
+
+/** The newest first; then by kind; then by descending id. `ASC` is the reverse of that. Those never visited are last in both. */
+function compare(direction: Direction, a: Place, b: Place): number {
+  const falling = direction === 'ASC' ? -1 : 1;
   if (a.time !== b.time) {
     if (a.time === null) return 1;
     if (b.time === null) return -1;
-    return a.time > b.time ? -1 : 1;
+    return a.time > b.time ? -falling : falling;
   }
-  if (a.kind !== b.kind) return kinds.indexOf(a.kind) - kinds.indexOf(b.kind);
-  return b.id - a.id;
+  return falling * (kinds.indexOf(a.kind) - kinds.indexOf(b.kind) || b.id - a.id);
 }
 
-const cursorOf = ({ kind, time, id }: Place) =>
-  Buffer.from(
-    JSON.stringify(['', id, [time === null || Number.isFinite(time) ? time : String(time)], kind]),
-  ).toString('base64url');
+/** What the cursors of each order begin with. */
+const marks = new Map<Direction, string>();
+
+const cursorOf = (direction: Direction, { kind, time, id }: Place) => {
+  const value = time === null || Number.isFinite(time) ? time : String(time);
+  return Buffer.from(JSON.stringify([marks.get(direction), id, [value], kind])).toString('base64url');
+};
 
 let created = 0;
 
@@ -67,8 +74,9 @@ async function insert(kind: Kind, time: string | null, ownerId: number): Promise
   return { kind, time: timeOf(time), id: rows[0]?.id ?? 0 };
 }
 
-const document = parse(`query ($first: Int, $last: Int, $after: String, $before: String, $offset: Int) {
-  devices(first: $first, last: $last, after: $after, before: $before, offset: $offset) {
+const document =
+  parse(`query ($orderBy: [DeviceOrder!], $first: Int, $last: Int, $after: String, $before: String, $offset: Int) {
+  devices(orderBy: $orderBy, first: $first, last: $last, after: $after, before: $before, offset: $offset) {
     totalCount
     nodes { __typename databaseId }
     edges { cursor }
@@ -86,17 +94,25 @@ type Args = {
 };
 
 /** The page, after a check that graphql-js and compiled code return the same. */
-async function pageOf(args: Args) {
+async function pageOf(direction: Direction, args: Args) {
   const context = () => createContext(database.sql, viewer, undefined);
-  const { data, errors } = await execute({ schema, document, variableValues: args, contextValue: context() });
+  const variableValues = { ...args, ...(direction && { orderBy: { field: 'LAST_VISITED_AT', direction } }) };
+  const { data, errors } = await execute({ schema, document, variableValues, contextValue: context() });
   expect(errors).toBeUndefined();
-  const again = await compiled?.run({ ...args }, context());
+  const again = await compiled?.run(variableValues, context());
   expect(JSON.stringify(again?.data)).toBe(JSON.stringify(data));
   return JSON.parse(JSON.stringify(data?.devices));
 }
 
 /** The expected page. */
-function expectedPage(all: readonly Place[], args: Args, after?: Place, before?: Place) {
+function expectedPage(
+  direction: Direction,
+  all: readonly Place[],
+  args: Args,
+  after?: Place,
+  before?: Place,
+) {
+  const order = (a: Place, b: Place) => compare(direction, a, b);
   const within = all
     .toSorted(order)
     .filter((each) => (!after || order(each, after) > 0) && (!before || order(each, before) < 0));
@@ -104,7 +120,7 @@ function expectedPage(all: readonly Place[], args: Args, after?: Place, before?:
   const size = last ?? args.first ?? 50;
   const rest = within.slice(offset);
   const page = last === undefined ? rest.slice(0, size) : within.slice(Math.max(0, within.length - size));
-  const cursors = page.map(cursorOf);
+  const cursors = page.map((each) => cursorOf(direction, each));
   return {
     totalCount: all.length,
     nodes: page.map(({ kind, id }) => ({ __typename: kind, databaseId: id })),
@@ -127,6 +143,7 @@ it('a page of devices is the right slice of all devices for random arguments', a
     nth: fc.nat(15),
   });
   const request = fc.record({
+    direction: fc.constantFrom(...directions),
     way: fc.constantFrom('first', 'last', undefined),
     size: fc.integer({ min: 1, max: 8 }),
     after: fc.option(place, { nil: undefined, freq: 2 }),
@@ -134,6 +151,11 @@ it('a page of devices is the right slice of all devices for random arguments', a
     offset: fc.option(fc.nat(6), { nil: undefined, freq: 2 }),
   });
   await insert('DttDevice', '2026-01-01Z', other);
+  await insert('OssmDevice', null, viewer.id);
+  for (const direction of directions) {
+    const [{ cursor }] = (await pageOf(direction, {})).edges;
+    marks.set(direction, JSON.parse(Buffer.from(cursor, 'base64url').toString())[0]);
+  }
   await fc.assert(
     fc.asyncProperty(
       fc.array(device, { maxLength: 14 }),
@@ -143,17 +165,18 @@ it('a page of devices is the right slice of all devices for random arguments', a
           await database.pool.query(`DELETE FROM "${kind}" WHERE "ownerId" = $1`, [viewer.id]);
         const all: Place[] = [];
         for (const { kind, time } of devices) all.push(await insert(kind, time, viewer.id));
-        for (const { way, size, after, before, offset } of requests) {
+        for (const { direction, way, size, after, before, offset } of requests) {
           const bound = (given: typeof after): Place | undefined =>
             given && (all[given.nth] ?? { kind: given.kind, time: timeOf(given.time), id: given.nth });
           const [behind, ahead] = [bound(after), bound(before)];
           const args: Args = {
             ...(way && { [way]: size }),
-            ...(behind && { after: cursorOf(behind) }),
-            ...(ahead && { before: cursorOf(ahead) }),
+            ...(behind && { after: cursorOf(direction, behind) }),
+            ...(ahead && { before: cursorOf(direction, ahead) }),
             ...(offset !== undefined && way !== 'last' && { offset }),
           };
-          expect(await pageOf(args), JSON.stringify(args)).toEqual(expectedPage(all, args, behind, ahead));
+          const expected = expectedPage(direction, all, args, behind, ahead);
+          expect(await pageOf(direction, args), JSON.stringify({ direction, args })).toEqual(expected);
         }
       },
     ),

@@ -1,6 +1,6 @@
 import { assertObjectType, graphql, parse } from 'graphql';
 import { describe, expect, it } from 'vitest';
-import { currentViewer, recordTypes } from '../../../src/database/models.ts';
+import { currentViewer, recordTypes, Slot } from '../../../src/database/models.ts';
 import type { Context } from '../../../src/schema/context.ts';
 import { needsOf } from '../../../src/schema/loading/rows.ts';
 import { prepare } from '../../../src/schema/operation.ts';
@@ -13,9 +13,11 @@ it.each(recordTypes)('the needs of a field are declared for every field of %s', 
 
 describe('a read', () => {
   /** A context whose lists are empty, and which records the `select` of each query. */
-  function recordSelects() {
+  function recordSelects(note: (query: object) => void = () => {}) {
     const selects: unknown[] = [];
-    const findMany = async (model: string, { select }: { select: unknown }) => {
+    const findMany = async (model: string, query: { select: unknown }) => {
+      const { select } = query;
+      note(query);
       // Left out: the query for imports, which make templates visible.
       if (model !== 'DttLibraryEntry') selects.push(select);
       return [];
@@ -67,6 +69,14 @@ describe('a read', () => {
     ],
   ])('selects only %s beside the key of its list', async (_, source, select) => {
     expect(await selectsOf(source)).toEqual([select, select]);
+  });
+
+  it('has the same query in each run of an operation, so that its statement is written once', async () => {
+    const queries = new Set<{ take?: unknown }>();
+    const { context } = recordSelects((query) => queries.add(query));
+    const operation = prepare(parse('{ dttSessions { nodes { name } } viewer { username } }'));
+    for (let time = 0; time < 3; time++) await operation?.run({}, context);
+    expect([...queries].map(({ take }) => take)).toEqual([expect.any(Slot), 1]);
   });
 
   it('plans a fragment once, even if it is spread 2⁴⁰ times', async () => {

@@ -28,7 +28,7 @@ function modelOf(name: string) {
 }
 type Field = ReturnType<typeof modelOf>['fields'][number];
 /** How long, in milliseconds, queries of a model are generated and compared. */
-const share = minutes > 0 ? (minutes * 60_000) / (names.length + 1) : 1_000;
+const share = minutes > 0 ? (minutes * 60_000) / (names.length + 1) : 100;
 
 /** The types of columns that the module reads. */
 const readTypes = ['String', 'Int', 'Float', 'Boolean', 'DateTime', ...Object.keys(enums)];
