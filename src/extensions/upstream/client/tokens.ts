@@ -21,10 +21,10 @@ export type TokenCheck =
   | { readonly kind: 'away'; readonly retryAfter: number | undefined };
 
 /**
- * The status of a known token by a response of the upstream: valid; invalid; now that of another user; or doubtful, when one route has
- * rejected it although it may be valid.
+ * The status of a known token by a response of the upstream: valid; invalid, or now that of another user; or doubtful, when one route
+ * has rejected it although it may be valid.
  */
-export type TokenStatus = 'valid' | 'invalid' | 'another' | 'doubtful';
+export type TokenStatus = 'valid' | 'invalid' | 'doubtful';
 
 type Authentication = Awaited<ReturnType<ForeignTokens['authenticate']>>;
 
@@ -43,8 +43,6 @@ interface UpstreamTokensOptions {
   /** Called with a token that is new here, and with one that has ended or is no longer used. */
   onBegin(credential: Credential): void;
   onEnd(credential: Credential): void;
-  /** Called when a token has become that of another user. */
-  onOther(): void;
   /** After how long a token is checked again, in milliseconds. */
   readonly ttl: number;
   /** After how long without a request a token is forgotten, in milliseconds. */
@@ -149,7 +147,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
 type KnownTokens = ReturnType<typeof createKnownTokens>;
 
 /** The valid tokens, and those that were found invalid a moment ago, by their digests. */
-function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions) {
+function createKnownTokens({ onEnd, idle, ttl }: UpstreamTokensOptions) {
   const entries = new LRUCache<string, KnownCredential>({
     ...atMost(maxTokens),
     ttl: idle,
@@ -202,7 +200,6 @@ function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions)
         entry.doubtedAt = performance.now();
         entry.confirmed = Math.min(entry.confirmed, entry.doubtedAt - ttl);
       } else {
-        if (said === 'another') onOther();
         noteInvalid(entry.token);
         entry.end.abort();
       }
@@ -219,8 +216,10 @@ function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens)
     if (entry.end.signal.aborted) return checked;
     if (checked.kind === 'away')
       entry.askAgainAt = Math.max(entry.askAgainAt, performance.now() + (checked.retryAfter ?? 0) * 1_000);
-    else if (checked.kind === 'invalid') known.note(entry, 'invalid', askedAt);
-    else known.note(entry, checked.userId === entry.viewer.id ? 'valid' : 'another', askedAt);
+    else {
+      const isSame = checked.kind === 'valid' && checked.userId === entry.viewer.id;
+      known.note(entry, isSame ? 'valid' : 'invalid', askedAt);
+    }
     return checked;
   }
 

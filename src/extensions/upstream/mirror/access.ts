@@ -1,6 +1,7 @@
 /** How the requests of clients reach their accounts upstream: those that the proxy forwards, and those of resolvers. */
 
 import type pg from 'pg';
+import type { Logger } from 'pino';
 import { digestOf } from '../../../auth/tokens.ts';
 import type { Viewer } from '../../../auth/viewer.ts';
 import type { RunInTurn } from '../../../database/turns.ts';
@@ -37,7 +38,8 @@ export function createWrites(accounts: Accounts, pool: pg.Pool, longest: number)
   };
 }
 
-interface Parts extends Pick<CredentialsOptions, 'base' | 'logger' | 'accounts'> {
+interface Parts extends Pick<CredentialsOptions, 'base' | 'accounts'> {
+  readonly logger: Logger;
   readonly pool: pg.Pool;
   readonly waits: WaitLimits;
   readonly credentials: Credentials;

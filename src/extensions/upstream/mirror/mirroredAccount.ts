@@ -245,7 +245,7 @@ async function read(self: MirroredAccount, credential: Credential): Promise<bool
   } catch (error) {
     const isEnd = closing.signal.aborted || (hasEnded(credential) && !(error instanceof UpstreamError));
     if (!isEnd) self.onFailure(error);
-    if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another', askedAt);
+    if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'invalid', askedAt);
     return false;
   }
 }

@@ -44,17 +44,6 @@ export async function readStillPending(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-export async function notePending(
-  client: pg.PoolClient,
-  { table }: Kind,
-  ids: readonly number[],
-): Promise<void> {
-  await client.query(
-    `UPDATE "${table}" SET "detailsPending" = true WHERE id = ANY($1) AND NOT "detailsPending"`,
-    [ids],
-  );
-}
-
 /**
  * Marks the details of records as not pending, since the upstream does not give them to the account. Those of a template that another
  * account has stay pending.
