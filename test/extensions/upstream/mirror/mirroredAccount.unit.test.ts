@@ -130,6 +130,14 @@ describe('an account of the mirror', () => {
     expect([details.mock.calls.length, isReadUntil()]).toEqual([11, true]);
   });
 
+  it('has no more details read when another process has read its lists', async () => {
+    await touch(account);
+    readStored.mockImplementation(async () => stored(Date.now()));
+    expect(details.mock.lastCall?.[1].aborted).toBe(false);
+    await vi.advanceTimersByTimeAsync(interval);
+    expect([details.mock.calls.length, details.mock.lastCall?.[1].aborted]).toEqual([1, true]);
+  });
+
   it('is not read while another process refreshes it', async () => {
     readStored.mockImplementation(async () => stored(Date.now()));
     await account.freshness.ensureLoaded();
