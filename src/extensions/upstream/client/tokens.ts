@@ -20,12 +20,6 @@ export type TokenCheck =
   /** The upstream gives no answer now. It may be asked again after `retryAfter` seconds; undefined if it cannot be reached. */
   | { readonly kind: 'away'; readonly retryAfter: number | undefined };
 
-/**
- * The status of a known token by a response of the upstream: valid; invalid, or now that of another user; or doubtful, when one route
- * has rejected it although it may be valid.
- */
-export type TokenStatus = 'valid' | 'invalid' | 'doubtful';
-
 type Authentication = Awaited<ReturnType<ForeignTokens['authenticate']>>;
 
 const upstreamAway = { code: 'SERVICE_UNAVAILABLE', message: messages.upstreamUnreachable } as const;
@@ -129,12 +123,15 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
     /** The token of a viewer. Undefined if it has ended, or is one of the gateway's own. */
     credentialOf: (viewer: Viewer): Credential | undefined => known.of(viewer),
     /**
-     * Must be called with the status of a token by any other response of the upstream.
-     * @param askedAt when the request was sent, by `performance.now()`: a token may have been revoked since.
+     * Must be called when any other response of the upstream has rejected a token.
+     * @param isCertain whether it is invalid, or belongs to another user now. Otherwise one route has rejected it, and it is checked again.
      */
-    noteStatus(credential: Credential, said: TokenStatus, askedAt: number): void {
-      const entry = known.of(credential.viewer);
-      if (entry) known.note(entry, said, askedAt);
+    noteRejected({ viewer }: Credential, isCertain: boolean): void {
+      const entry = known.of(viewer);
+      if (!entry) return;
+      if (isCertain) known.noteInvalid(entry.token);
+      entry.doubtedAt = performance.now();
+      entry.confirmed = Math.min(entry.confirmed, entry.doubtedAt - ttl);
     },
 
     close() {
@@ -192,18 +189,6 @@ function createKnownTokens({ onEnd, idle, ttl }: UpstreamTokensOptions) {
       entries.set(digestOf(token), entry);
       return entry;
     },
-    /** @param askedAt when the request was sent, by `performance.now()`. */
-    note(entry: KnownCredential, said: TokenStatus, askedAt: number): void {
-      if (said === 'valid') {
-        if (askedAt > entry.doubtedAt) entry.confirmed = Math.max(entry.confirmed, askedAt);
-      } else if (said === 'doubtful') {
-        entry.doubtedAt = performance.now();
-        entry.confirmed = Math.min(entry.confirmed, entry.doubtedAt - ttl);
-      } else {
-        noteInvalid(entry.token);
-        entry.end.abort();
-      }
-    },
     purge: () => entries.purgeStale(),
     clear: () => entries.clear(),
   };
@@ -216,10 +201,9 @@ function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens)
     if (entry.end.signal.aborted) return checked;
     if (checked.kind === 'away')
       entry.askAgainAt = Math.max(entry.askAgainAt, performance.now() + (checked.retryAfter ?? 0) * 1_000);
-    else {
-      const isSame = checked.kind === 'valid' && checked.userId === entry.viewer.id;
-      known.note(entry, isSame ? 'valid' : 'invalid', askedAt);
-    }
+    else if (checked.kind === 'invalid' || checked.userId !== entry.viewer.id) known.noteInvalid(entry.token);
+    // It may have been rejected since.
+    else if (askedAt > entry.doubtedAt) entry.confirmed = askedAt;
     return checked;
   }
 

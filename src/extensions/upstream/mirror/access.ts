@@ -74,7 +74,7 @@ export function createForwarding({ base, waits, accounts, credentials, writes }:
         /** Identifies the token without holding it: a stored response may outlive the token. */
         tokenDigest: digestOf(token),
         /** Must be called when the upstream has rejected the token. */
-        noteRejected: () => credentials.noteStatus(credential, 'doubtful', performance.now()),
+        noteRejected: () => credentials.noteRejected(credential, false),
         /**
          * Must be called after a write, below the base, that the upstream may have carried out. Settles once all gateways have been
          * told, or after the longest wait.

@@ -104,7 +104,7 @@ export function openCredentials(options: CredentialsOptions) {
       const holder = hasConfiguredToken ? own : viewer;
       return holder?.id === viewer.id ? tokens.credentialOf(holder) : undefined;
     },
-    noteStatus: tokens.noteStatus,
+    noteRejected: tokens.noteRejected,
     /** The error for clients if no token can be used. */
     unreachable: hasConfiguredToken
       ? ({ code: 'BAD_GATEWAY', message: upstreamMessages.upstreamUnusable } as const)

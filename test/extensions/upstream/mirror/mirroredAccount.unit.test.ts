@@ -37,7 +37,7 @@ const readStored = vi.fn<() => Promise<StoredFreshness>>();
 const storeWrite = vi.fn<FreshnessStore['storeWrite']>();
 const onChanged = vi.fn();
 const onFailure = vi.fn();
-const onTokenStatus = vi.fn();
+const onRejected = vi.fn();
 let account: MirroredAccount;
 let budget: Budget;
 let base: string;
@@ -92,7 +92,7 @@ const open = () =>
     onChanged,
     onSuccess() {},
     onFailure,
-    onTokenStatus,
+    onRejected,
   });
 afterEach(async () => {
   await closeAccount(account);
@@ -167,16 +167,6 @@ describe('an account of the mirror', () => {
     expect(parts().filter((which) => which === 'all')).toHaveLength(4);
   });
 
-  it('has its token confirmed as of the beginning of a run, since it may have been revoked later', async () => {
-    const began = performance.now();
-    lists.mockImplementationOnce(async () => {
-      vi.advanceTimersByTime(5_000);
-      return Date.now();
-    });
-    await refresh(account);
-    expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', began]]);
-  });
-
   it('is read at once with another of its tokens if the token of the run ends', async () => {
     const end = new AbortController();
     const ending = { token: 'second of alice', viewer: { ...credential.viewer, ended: end.signal } };
@@ -193,7 +183,7 @@ describe('an account of the mirror', () => {
     end.abort();
     expect(await refreshed).toBe(true);
     expect(parts()).toEqual(['all', 'all']);
-    expect(onTokenStatus.mock.calls).toEqual([[credential, 'valid', performance.now()]]);
+    expect(onRejected).not.toHaveBeenCalled();
     expect(onFailure).not.toHaveBeenCalled();
   });
 
