@@ -58,7 +58,7 @@ export async function openUpstream(
     idle: configured === undefined ? idle : Number.POSITIVE_INFINITY,
     rate: config.UPSTREAM_RATE,
     onChanged: responseCache.invalidate,
-    onTokenStatus: (...status) => credentials.noteStatus(...status),
+    onRejected: (...rejection) => credentials.noteRejected(...rejection),
   });
   const credentials = openCredentials({ ...shared, accounts, configured, idle, maxAge });
   const writes = createWrites(accounts, pool, waits.announcement);

@@ -20,12 +20,6 @@ export type TokenCheck =
   /** The upstream gives no answer now. It may be asked again after `retryAfter` seconds; undefined if it cannot be reached. */
   | { readonly kind: 'away'; readonly retryAfter: number | undefined };
 
-/**
- * The status of a known token by a response of the upstream: valid; invalid; now that of another user; or doubtful, when one route has
- * rejected it although it may be valid.
- */
-export type TokenStatus = 'valid' | 'invalid' | 'another' | 'doubtful';
-
 type Authentication = Awaited<ReturnType<ForeignTokens['authenticate']>>;
 
 const upstreamAway = { code: 'SERVICE_UNAVAILABLE', message: messages.upstreamUnreachable } as const;
@@ -43,8 +37,6 @@ interface UpstreamTokensOptions {
   /** Called with a token that is new here, and with one that has ended or is no longer used. */
   onBegin(credential: Credential): void;
   onEnd(credential: Credential): void;
-  /** Called when a token has become that of another user. */
-  onOther(): void;
   /** After how long a token is checked again, in milliseconds. */
   readonly ttl: number;
   /** After how long without a request a token is forgotten, in milliseconds. */
@@ -131,12 +123,15 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
     /** The token of a viewer. Undefined if it has ended, or is one of the gateway's own. */
     credentialOf: (viewer: Viewer): Credential | undefined => known.of(viewer),
     /**
-     * Must be called with the status of a token by any other response of the upstream.
-     * @param askedAt when the request was sent, by `performance.now()`: a token may have been revoked since.
+     * Must be called when any other response of the upstream has rejected a token.
+     * @param isCertain whether it is invalid, or belongs to another user now. Otherwise one route has rejected it, and it is checked again.
      */
-    noteStatus(credential: Credential, said: TokenStatus, askedAt: number): void {
-      const entry = known.of(credential.viewer);
-      if (entry) known.note(entry, said, askedAt);
+    noteRejected({ viewer }: Credential, isCertain: boolean): void {
+      const entry = known.of(viewer);
+      if (!entry) return;
+      if (isCertain) known.noteInvalid(entry.token);
+      entry.doubtedAt = performance.now();
+      entry.confirmed = Math.min(entry.confirmed, entry.doubtedAt - ttl);
     },
 
     close() {
@@ -149,7 +144,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
 type KnownTokens = ReturnType<typeof createKnownTokens>;
 
 /** The valid tokens, and those that were found invalid a moment ago, by their digests. */
-function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions) {
+function createKnownTokens({ onEnd, idle, ttl }: UpstreamTokensOptions) {
   const entries = new LRUCache<string, KnownCredential>({
     ...atMost(maxTokens),
     ttl: idle,
@@ -194,19 +189,6 @@ function createKnownTokens({ onEnd, onOther, idle, ttl }: UpstreamTokensOptions)
       entries.set(digestOf(token), entry);
       return entry;
     },
-    /** @param askedAt when the request was sent, by `performance.now()`. */
-    note(entry: KnownCredential, said: TokenStatus, askedAt: number): void {
-      if (said === 'valid') {
-        if (askedAt > entry.doubtedAt) entry.confirmed = Math.max(entry.confirmed, askedAt);
-      } else if (said === 'doubtful') {
-        entry.doubtedAt = performance.now();
-        entry.confirmed = Math.min(entry.confirmed, entry.doubtedAt - ttl);
-      } else {
-        if (said === 'another') onOther();
-        noteInvalid(entry.token);
-        entry.end.abort();
-      }
-    },
     purge: () => entries.purgeStale(),
     clear: () => entries.clear(),
   };
@@ -219,8 +201,9 @@ function createChecks({ check, ttl }: UpstreamTokensOptions, known: KnownTokens)
     if (entry.end.signal.aborted) return checked;
     if (checked.kind === 'away')
       entry.askAgainAt = Math.max(entry.askAgainAt, performance.now() + (checked.retryAfter ?? 0) * 1_000);
-    else if (checked.kind === 'invalid') known.note(entry, 'invalid', askedAt);
-    else known.note(entry, checked.userId === entry.viewer.id ? 'valid' : 'another', askedAt);
+    else if (checked.kind === 'invalid' || checked.userId !== entry.viewer.id) known.noteInvalid(entry.token);
+    // It may have been rejected since.
+    else if (askedAt > entry.doubtedAt) entry.confirmed = askedAt;
     return checked;
   }
 

@@ -89,24 +89,18 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       await budget.take(priority, signal);
       return inTurn(() => send(call, signal), call.method);
     };
-    try {
-      return await pRetry(attempt, {
-        retries: attempts - 1,
-        minTimeout: delay,
-        maxTimeout: maxDelay,
-        randomize: true,
-        signal,
-        shouldRetry: ({ error }) => error instanceof Unavailable,
-        onFailedAttempt({ error, attemptNumber, retriesLeft }) {
-          if (!(error instanceof Unavailable) || retriesLeft === 0) return;
-          onRetry?.(error.message, attemptNumber + 1, attempts);
-        },
-      });
-    } catch (error) {
-      if (error instanceof Unavailable)
-        error.message += `. Gave up after ${attempts === 1 ? '1 attempt' : `${attempts} attempts`}.`;
-      throw error;
-    }
+    return pRetry(attempt, {
+      retries: attempts - 1,
+      minTimeout: delay,
+      maxTimeout: maxDelay,
+      randomize: true,
+      signal,
+      shouldRetry: ({ error }) => error instanceof Unavailable,
+      onFailedAttempt({ error, attemptNumber, retriesLeft }) {
+        if (!(error instanceof Unavailable) || retriesLeft === 0) return;
+        onRetry?.(error.message, attemptNumber + 1, attempts);
+      },
+    });
   }
 
   async function send(call: Call, signal?: AbortSignal): Promise<unknown> {

@@ -1,6 +1,7 @@
 /** How the requests of clients reach their accounts upstream: those that the proxy forwards, and those of resolvers. */
 
 import type pg from 'pg';
+import type { Logger } from 'pino';
 import { digestOf } from '../../../auth/tokens.ts';
 import type { Viewer } from '../../../auth/viewer.ts';
 import type { RunInTurn } from '../../../database/turns.ts';
@@ -37,7 +38,8 @@ export function createWrites(accounts: Accounts, pool: pg.Pool, longest: number)
   };
 }
 
-interface Parts extends Pick<CredentialsOptions, 'base' | 'logger' | 'accounts'> {
+interface Parts extends Pick<CredentialsOptions, 'base' | 'accounts'> {
+  readonly logger: Logger;
   readonly pool: pg.Pool;
   readonly waits: WaitLimits;
   readonly credentials: Credentials;
@@ -72,7 +74,7 @@ export function createForwarding({ base, waits, accounts, credentials, writes }:
         /** Identifies the token without holding it: a stored response may outlive the token. */
         tokenDigest: digestOf(token),
         /** Must be called when the upstream has rejected the token. */
-        noteRejected: () => credentials.noteStatus(credential, 'doubtful', performance.now()),
+        noteRejected: () => credentials.noteRejected(credential, false),
         /**
          * Must be called after a write, below the base, that the upstream may have carried out. Settles once all gateways have been
          * told, or after the longest wait.

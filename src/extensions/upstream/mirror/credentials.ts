@@ -22,7 +22,7 @@ import { readAccountId } from './account.ts';
 import type { Accounts, AccountsOptions } from './accounts.ts';
 import { touch } from './mirroredAccount.ts';
 
-export interface CredentialsOptions extends Pick<AccountsOptions, 'base' | 'logger' | 'timing' | 'interval'> {
+export interface CredentialsOptions extends Pick<AccountsOptions, 'base' | 'timing' | 'interval'> {
   readonly accounts: Accounts;
   /** `UPSTREAM_TOKEN`. */
   readonly configured: string | undefined;
@@ -52,7 +52,7 @@ export async function isIssued(sql: Sql, token: string): Promise<boolean> {
 }
 
 export function openCredentials(options: CredentialsOptions) {
-  const { accounts, configured, sql, logger, idle, maxAge } = options;
+  const { accounts, configured, sql, idle, maxAge } = options;
   const hasConfiguredToken = configured !== undefined;
   const closing = new AbortController();
   const tokens = createUpstreamTokens({
@@ -71,10 +71,6 @@ export function openCredentials(options: CredentialsOptions) {
       accounts.getOrAdd(id).credentials.delete(credential);
       if (!hasConfiguredToken) accounts.removeUnreachable(id);
     },
-    onOther: () =>
-      logger.warn(
-        'the upstream says that a token belongs to another user: what it was used for here has ended',
-      ),
     ttl: maxAge,
     idle,
   });
@@ -108,7 +104,7 @@ export function openCredentials(options: CredentialsOptions) {
       const holder = hasConfiguredToken ? own : viewer;
       return holder?.id === viewer.id ? tokens.credentialOf(holder) : undefined;
     },
-    noteStatus: tokens.noteStatus,
+    noteRejected: tokens.noteRejected,
     /** The error for clients if no token can be used. */
     unreachable: hasConfiguredToken
       ? ({ code: 'BAD_GATEWAY', message: upstreamMessages.upstreamUnusable } as const)

@@ -23,7 +23,6 @@ import { writeRecords } from './writer.ts';
 interface DetailsReader {
   readonly pool: pg.Pool;
   readonly accountId: number;
-  readonly transaction: Transaction;
   /** As `fetchRecord` does. An error ends the other requests as well, by the signal. @param held the record as it is here. */
   fetch(id: number, signal: AbortSignal, held: Row | undefined): ReturnType<typeof fetchRecord>;
 }
@@ -34,11 +33,8 @@ interface DetailsReader {
  * @returns how many were written, the ids that the upstream does not have, and the reasons for unusable records by id.
  * @throws {UpstreamError} if the upstream cannot be used. The details that were read before the error are written.
  */
-async function readDetails(
-  { pool, accountId, transaction, fetch }: DetailsReader,
-  kind: Kind,
-  ids: readonly number[],
-) {
+async function readDetails({ pool, accountId, fetch }: DetailsReader, kind: Kind, ids: readonly number[]) {
+  const transaction: Transaction = (write) => inTransaction(pool, write);
   const asked = await readStillPending(pool, kind, ids);
   const records: MirrorRecord[] = [];
   const missing: number[] = [];
@@ -125,7 +121,6 @@ export function createDetailsOnDemand(options: DetailsOnDemandOptions): FetchDet
     const reader: DetailsReader = {
       pool,
       accountId: viewer.id,
-      transaction: (write) => inTransaction(pool, write),
       fetch: (id, _, held) => fetchOnce(upstream, kind, viewer.id, id, held),
     };
     try {
@@ -163,7 +158,7 @@ export async function pullDetails(run: Run, failed?: FailedDetails): Promise<voi
 }
 
 async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undefined): Promise<void> {
-  const { pool, account, upstream, transaction, signal, report } = run;
+  const { pool, account, upstream, signal, report } = run;
   const name = `details of ${kind.name}`;
   const counts = report.countsOf(name);
   const keyOf = (id: number) => `${kind.table} ${id}`;
@@ -187,7 +182,7 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
       return 'it is not available';
     }
   };
-  const reader = { pool, accountId: account.id, transaction, fetch };
+  const reader = { pool, accountId: account.id, fetch };
   for (let start = 0; start < due.length; start += batchSize) {
     signal.throwIfAborted();
     const batch = due.slice(start, start + batchSize);

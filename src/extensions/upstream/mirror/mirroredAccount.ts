@@ -5,7 +5,7 @@ import type { LimitFunction } from 'p-limit';
 import type { RunInTurn } from '../../../database/turns.ts';
 import { createSharedRuns, type SharedRuns } from '../../../database/waiting.ts';
 import type { Budget, Priority } from '../client/budget.ts';
-import type { Credential, TokenStatus } from '../client/tokens.ts';
+import type { Credential } from '../client/tokens.ts';
 import type { InTurn } from '../client/turns.ts';
 import {
   AnotherAccount,
@@ -30,11 +30,8 @@ export interface MirroredAccountOptions {
   readonly interval: number;
   /** For how long after its last use an account is refreshed, in milliseconds. */
   readonly idle: number;
-  /**
-   * Called with the status that the upstream gives the token of a run.
-   * @param askedAt when the request was sent, by `performance.now()`.
-   */
-  onTokenStatus(credential: Credential, said: TokenStatus, askedAt: number): void;
+  /** Called when the upstream rejects the token of a run. @param isCertain whether it is invalid for all routes. */
+  onRejected(credential: Credential, isCertain: boolean): void;
 }
 
 interface Surroundings extends MirroredAccountOptions {
@@ -124,15 +121,14 @@ function upstreamWith(
   priority: Priority,
   guard: RunInTurn = (send) => send(),
 ): Upstream {
-  const { base, budget, onDemand, onTokenStatus } = self;
+  const { base, budget, onDemand, onRejected } = self;
   const { token } = credential;
   const isAwaited = priority === 'demand';
   const timing = { ...(isAwaited && timingOnDemand), ...self.timing };
   const inTurn: UpstreamOptions['inTurn'] = isAwaited
     ? (send, method) => onDemand(method === 'GET' ? 'read' : 'write', () => guard(send))
     : self.inTurn;
-  const onUnauthorized = (route: string) =>
-    onTokenStatus(credential, route === '/users/me' ? 'invalid' : 'doubtful', performance.now());
+  const onUnauthorized = (route: string) => onRejected(credential, route === '/users/me');
   return createUpstream({ base, token, timing, budget, priority, inTurn, onUnauthorized });
 }
 
@@ -237,7 +233,6 @@ async function read(self: MirroredAccount, credential: Credential): Promise<bool
   try {
     const began = await runs.lists(upstream, endOf(self, credential), { onlyTemplates, mark });
     if (began === undefined) return undefined;
-    self.onTokenStatus(credential, 'valid', askedAt);
     end(askedAt, began);
     self.onSuccess();
     startDetails(self, credential);
@@ -245,7 +240,7 @@ async function read(self: MirroredAccount, credential: Credential): Promise<bool
   } catch (error) {
     const isEnd = closing.signal.aborted || (hasEnded(credential) && !(error instanceof UpstreamError));
     if (!isEnd) self.onFailure(error);
-    if (error instanceof AnotherAccount) self.onTokenStatus(credential, 'another', askedAt);
+    if (error instanceof AnotherAccount) self.onRejected(credential, true);
     return false;
   }
 }

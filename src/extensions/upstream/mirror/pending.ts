@@ -17,16 +17,13 @@ export const segmentSummary = {
   points: true,
 } as const;
 
-/** The ids of the records that the account can read and whose details are pending: the active template first, then the newest. */
+/** The ids of the records that the account can read and whose details are pending, the newest first. */
 export const readPending = (pool: pg.Pool, { table }: Pick<Kind, 'table'>, accountId: number) =>
   selectIds(
     pool,
     table === 'DttTemplate'
-      ? `SELECT template.id FROM "DttTemplate" AS template
-         JOIN "DttLibraryEntry" AS entry ON entry."templateId" = template.id
-         JOIN "User" AS account ON account.id = entry."userId"
-         WHERE account.id = $1 AND template."detailsPending"
-         ORDER BY template.id IS DISTINCT FROM account."activeTemplateId", template."createdDate" DESC, template.id DESC`
+      ? `SELECT id FROM "DttTemplate" JOIN "DttLibraryEntry" ON "templateId" = id
+         WHERE "userId" = $1 AND "detailsPending" ORDER BY "createdDate" DESC, id DESC`
       : `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "detailsPending" ORDER BY "createdAt" DESC, id DESC`,
     [accountId],
   );
@@ -42,17 +39,6 @@ export async function readStillPending(
     [ids],
   );
   return new Map(rows.map((row) => [row.id, row]));
-}
-
-export async function notePending(
-  client: pg.PoolClient,
-  { table }: Kind,
-  ids: readonly number[],
-): Promise<void> {
-  await client.query(
-    `UPDATE "${table}" SET "detailsPending" = true WHERE id = ANY($1) AND NOT "detailsPending"`,
-    [ids],
-  );
 }
 
 /**
@@ -85,8 +71,8 @@ export function pendingRecord(record: MirrorRecord): MirrorRecord {
 }
 
 function listedDigest({ row, children = [] }: MirrorRecord): string {
-  // Two accounts see the same template with different values in these two columns.
-  const common = Object.entries(row).filter(([name]) => name !== 'ownerId' && name !== 'foreignOwnerId');
+  // Who owns a template is compared separately.
+  const common = Object.entries(row).filter(([name]) => name !== 'ownerId');
   const ordered = [...children].sort((one, other) => one.id - other.id);
   return createHash('sha256')
     .update(JSON.stringify([common, ordered]))

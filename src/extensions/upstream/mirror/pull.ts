@@ -11,7 +11,7 @@ import { recordId } from './fields.ts';
 import { kinds, parseRecord } from './kinds.ts';
 import { endsRun, fetchRecord, type Item, readPages } from './list.ts';
 import { writeUser } from './mirror.ts';
-import { type HeldRecords, isUnchanged, notePending, readHeld } from './pending.ts';
+import { type HeldRecords, isUnchanged, readHeld } from './pending.ts';
 import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row, selectIds } from './rows.ts';
 import type { Run } from './run.ts';
 import { removeRecords, writeRecords } from './writer.ts';
@@ -75,7 +75,8 @@ async function findNews(
 ): Promise<readonly MirrorRecord[]> {
   if (kind.summary) {
     const isSame = (record: MirrorRecord) => isUnchanged(held.get(record.row.id), record, account.id);
-    if (full) await transaction((client) => notePending(client, kind, idsOf(records.filter(isSame))));
+    const again = `UPDATE "${kind.table}" SET "detailsPending" = true WHERE id = ANY($1)`;
+    if (full) await transaction((client) => client.query(again, [idsOf(records.filter(isSame))]));
     return records.filter((record) => !isSame(record));
   }
   const differing = await findDiffering(pool, kind, records);

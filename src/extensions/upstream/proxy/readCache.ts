@@ -40,14 +40,6 @@ interface StoredResponse {
   readonly policy: Policy;
 }
 
-/** The reads of one account since its last write. */
-interface AccountReads {
-  /** The first part of the keys of its stored responses. */
-  readonly id: number;
-  /** The reads that are under way, which equal requests share. */
-  readonly underway: Map<string, Promise<UpstreamResponse>>;
-}
-
 /** The memory, in bytes, that a stored response takes beside its body and its key. Measured roughly. */
 const overhead = 2_000;
 
@@ -56,79 +48,63 @@ const largestShare = 1 / 8;
 
 const maxAccounts = 10_000;
 
-/** The stored responses, with one limit of memory for all accounts. The least recently used is dropped first. */
-function createAccountStores(maxBytes: number) {
-  const accounts = new LRUCache<number, AccountReads>(atMost(maxAccounts));
-  let lastId = 0;
+export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) {
+  /** A number for each account, and another one after each write: responses of reads that began before are never found. */
+  const generations = new LRUCache<number, number>(atMost(maxAccounts));
+  let lastGeneration = 0;
+  /** With one limit of memory for all accounts. The least recently used is dropped first. */
   const stored = new LRUCache<string, StoredResponse>({
     maxSize: maxBytes,
     maxEntrySize: Math.floor(maxBytes * largestShare),
     sizeCalculation: ({ response, policy }, key) =>
       response.body.length + 2 * key.length + overhead + policy.bytes,
   });
-  const keyOf = ({ id }: AccountReads, { access, target }: Read) => `${id} ${access.tokenDigest} ${target}`;
-  /** Whether there was no write of the account since these reads. */
-  const isCurrent = (accountId: number, reads: AccountReads) => accounts.peek(accountId) === reads;
-  return {
-    isCurrent,
-    /** The reads of an account since its last write. */
-    of(accountId: number): AccountReads {
-      const reads = accounts.get(accountId) ?? { id: ++lastId, underway: new Map() };
-      accounts.set(accountId, reads);
-      return reads;
-    },
-    find: (reads: AccountReads, read: Read) => stored.get(keyOf(reads, read)),
-    /** Replaces the stored response of a read, or only removes it. After a write, responses of earlier reads are never found. */
-    store(reads: AccountReads, read: Read, response: StoredResponse | undefined): void {
-      const key = keyOf(reads, read);
-      stored.delete(key);
-      if (response) stored.set(key, response);
-    },
-    /**
-     * Forgets an account, or all. Its stored responses can no longer be found, and are evicted later. Reads in flight are not stored
-     * either.
-     */
-    drop: (accountId?: number) =>
-      void (accountId === undefined ? accounts.clear() : accounts.delete(accountId)),
-  };
-}
+  /** The reads that are under way, which equal requests share. */
+  const underway = new Map<string, Promise<UpstreamResponse>>();
 
-export function createReadCache({ feed, lifetime, maxBytes }: ReadCacheOptions) {
-  const accounts = createAccountStores(maxBytes);
+  function generationOf(accountId: number): number {
+    const generation = generations.get(accountId) ?? ++lastGeneration;
+    generations.set(accountId, generation);
+    return generation;
+  }
 
-  async function load(reads: AccountReads, read: Read): Promise<UpstreamResponse> {
+  async function load({ request, send }: Read, key: string): Promise<UpstreamResponse> {
     const sentAt = performance.now();
-    const response = await read.send(read.request);
+    const response = await send(request);
     if (isBusy(response)) return response;
-    const policy = policyFor(read.request, response, lifetime, (performance.now() - sentAt) / 1_000);
-    accounts.store(reads, read, policy && { response, policy });
+    const policy = policyFor(request, response, lifetime, (performance.now() - sentAt) / 1_000);
+    stored.delete(key);
+    if (policy) stored.set(key, { response, policy });
     return response;
   }
 
   return {
-    drop: accounts.drop,
+    /** Forgets what is stored of an account, or of all. */
+    drop: (accountId?: number) =>
+      void (accountId === undefined ? generations.clear() : generations.delete(accountId)),
     async read(read: Read): Promise<ReadResult> {
       const { request, target } = read;
       const { accountId, tokenDigest, budget } = read.access;
       if (!(await hearAll(feed))) return { given: await read.send(request) };
-      const reads = accounts.of(accountId);
-      const known = accounts.find(reads, read);
+      const generation = generationOf(accountId);
+      const key = `${generation} ${tokenDigest} ${target}`;
+      const known = stored.get(key);
       if (known?.policy.satisfies(request)) return fromStore(known);
       const instead = known?.policy.mayReplaceError(request) ? known : undefined;
       if (instead && budget.delayFor(1) > 0) return fromStore(instead);
       if (request.method !== 'GET') return { given: await read.send(request) };
 
-      const sharedKey = `${tokenDigest} ${target} ${JSON.stringify(request.headers)}`;
-      const shared = wantsNewResponse(request) ? undefined : reads.underway.get(sharedKey);
-      const loading = shared ?? load(reads, read);
+      const sharedKey = `${key} ${JSON.stringify(request.headers)}`;
+      const shared = wantsNewResponse(request) ? undefined : underway.get(sharedKey);
+      const loading = shared ?? load(read, key);
       if (!shared) {
-        reads.underway.set(sharedKey, loading);
-        const forget = () => reads.underway.get(sharedKey) === loading && reads.underway.delete(sharedKey);
+        underway.set(sharedKey, loading);
+        const forget = () => underway.get(sharedKey) === loading && underway.delete(sharedKey);
         loading.then(forget, forget);
       }
       const given = await loading;
       // A write may have come in between.
-      const mayReplace = instead && accounts.isCurrent(accountId, reads);
+      const mayReplace = instead && generations.peek(accountId) === generation;
       return mayReplace && isBusy(given) ? fromStore(instead) : { given };
     },
   };

@@ -96,15 +96,10 @@ describe('the client of an upstream', () => {
     expect(upstream.requestCount()).toBe(3);
   });
 
-  it.each([
-    [4, '5 attempts'],
-    [0, '1 attempt'],
-  ])('gives up after %i retries, with a message that says what happened', async (retries, attempts) => {
+  it('gives up after so many retries, with a message that says what happened', async () => {
     respondWith({ status: 503 });
-    await expect(clientWith({ retries }).get('/dtt')).rejects.toThrow(
-      `GET /dtt: it responded with 503. Gave up after ${attempts}.`,
-    );
-    expect(server.requests).toHaveLength(retries + 1);
+    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: it responded with 503');
+    expect(server.requests).toHaveLength(shortTiming.retries + 1);
   });
 
   it.each([
@@ -138,7 +133,7 @@ describe('the client of an upstream', () => {
     const base = server.base.replace('127.0.0.1', host);
     const posting = clientWith({}, { base }).post('/dtt', {});
     const error = await posting.catch((caught: unknown) => caught);
-    expect(String(error)).toMatch(/POST \/dtt: connect ECONNREFUSED \S+\. Gave up after 1 attempt\.$/);
+    expect(String(error)).toMatch(/POST \/dtt: connect ECONNREFUSED \S+$/);
     // Nothing was sent.
     expect(error).toMatchObject({ name: 'Unavailable', mayHaveActed: false });
   });
@@ -150,7 +145,7 @@ describe('the client of an upstream', () => {
     ];
     for (const respond of misbehaviours) {
       server.respond = respond;
-      const message = 'no response within 0.05 s. Gave up after 1 attempt.';
+      const message = 'no response within 0.05 s';
       const error = expect.objectContaining({ message: `POST /dtt: ${message}`, mayHaveActed: true });
       await expect(clientWith({ timeout: 50 }).post('/dtt', {})).rejects.toEqual(error);
     }

@@ -239,7 +239,7 @@ describe('the details of a mirror', () => {
     service.forgetRequests();
   });
 
-  it('are read after the lists, at most four at once, those of the active template first, then those of the newest sessions', async () => {
+  it('are read after the lists, at most four at once, those of templates first, then those of the newest sessions', async () => {
     let underWay = 0;
     let most = 0;
     service.misbehave({
@@ -253,7 +253,7 @@ describe('the details of a mirror', () => {
     expect(await pending()).toEqual([5, sessionCount]);
     const { countsByKind, notes } = await pullOnly('details');
     expect([await pending(), most]).toEqual([[0, 0], 4]);
-    expect(fetched()[0]).toBe('/dtt/templates/1');
+    for (const path of fetched().slice(0, 5)) expect(path).toMatch(/^\/dtt\/templates\//);
     const ids = fetched()
       .slice(5)
       .map((path) => Number(/\d+$/.exec(path)?.[0]));

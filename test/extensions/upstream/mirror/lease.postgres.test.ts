@@ -1,8 +1,6 @@
 /** Runs of one account in several processes, of which one at a time writes. */
 
 import { expect, it } from 'vitest';
-import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
-import { sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
 import { faults } from '../support/standIn/faults.ts';
 
@@ -28,20 +26,4 @@ it('a write through one gateway is shown by it at once, even while the other gat
     expect((await patch(written, alice, '/dtt/templates/1', { name: shown })).status).toBe(200);
     expect(await name(written)).toEqual({ data: { dttTemplate: { name: shown } } });
   }
-});
-
-it('a run of `dovetail sync` that reads details does not hold up a write', async () => {
-  const { gateway, service, database } = await open();
-  await arrive(gateway, alice);
-  const pending = () => database.client.dttSession.count({ where: { detailsPending: true } });
-  await expect.poll(pending).toBe(0);
-  service.misbehave(faults.slow(400), details);
-  const upstream = createUpstream({ base: service.base, token: alice });
-  const syncing = sync({ pool: database.pool, upstream, full: true });
-  await expect.poll(pending).toBeGreaterThan(0);
-  expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
-  expect(await name(gateway)).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
-  service.behave();
-  expect((await syncing)?.notes).toEqual([]);
-  expect(await pending()).toBe(0);
 });

@@ -1,7 +1,7 @@
 /** A mirror of several accounts: each sees what it lists itself, whatever the others list. */
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { forgetAccount } from '../../../../src/extensions/upstream/mirror/forget.ts';
+import { forgetAccount } from '../../../../src/extensions/upstream/cli/forget.ts';
 import { mirrorOfMemory, missing } from '../support/memoryUpstream.ts';
 
 const { database, memory, pull: pullOne } = await mirrorOfMemory(1, 2, 3);

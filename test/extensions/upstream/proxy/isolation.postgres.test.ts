@@ -3,7 +3,7 @@
 import { request } from 'node:http';
 import { afterEach, expect, it, vi } from 'vitest';
 import { createToken } from '../../../../src/auth/tokens.ts';
-import { forgetAccount } from '../../../../src/extensions/upstream/mirror/forget.ts';
+import { forgetAccount } from '../../../../src/extensions/upstream/cli/forget.ts';
 import type { TestGateway } from '../../../support/gateway.ts';
 import { arrive, type FrontedOptions, openForEachTest } from '../support/frontedService.ts';
 

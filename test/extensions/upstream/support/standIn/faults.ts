@@ -1,6 +1,5 @@
 /** Faults of a service. */
 
-import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { failure, type Reply } from './reads.ts';
 import type { Account } from './world.ts';
@@ -18,7 +17,6 @@ export interface Asked {
   readonly path: string;
   /** As the client has sent it. */
   readonly target: string;
-  readonly headers: IncomingHttpHeaders;
   /** Undefined for an unknown token. */
   readonly account: Account | undefined;
 }
@@ -48,8 +46,6 @@ export const faults = {
   html: { instead: () => ({ status: 502, body: html, headers: { 'Content-Type': 'text/html' } }) },
   html200: { instead: () => ({ status: 200, body: html, headers: { 'Content-Type': 'text/html' } }) },
   brokenJson: { instead: () => ({ status: 200, body: '{"ok":true,"data":{"id":' }) },
-  /** Every path is a 404. */
-  missing: { instead: () => failure(404, 'Not found') },
   /** Executes the request, and then fails. */
   lostResponse: { after: () => failure(500, 'Internal server error') },
 } as const satisfies Readonly<Record<string, Fault | ((value: number) => Fault)>>;

@@ -98,7 +98,7 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
     const instead = active.find(({ fault }) => fault.instead)?.fault.instead;
     let reply = instead ? instead() : isBelow ? responseTo(call, token) : failure(404, 'Not found');
     if (!reply) return;
-    const asked = { method, path, target: request.url ?? '', headers: request.headers, account };
+    const asked = { method, path, target: request.url ?? '', account };
     for (const { fault } of active) reply = (await fault.after?.(reply, asked)) ?? reply;
     if (reply === cut) return void response.destroy();
     send(response, method, reply);
