@@ -54,6 +54,7 @@ export async function openUpstream(
   const shared = { base, timing, interval: lifetime * 1_000, pool, sql, logger };
   const accounts = createAccounts({
     ...shared,
+    isConfigured: configured !== undefined,
     feed,
     idle: configured === undefined ? idle : Number.POSITIVE_INFINITY,
     rate: config.UPSTREAM_RATE,

@@ -34,6 +34,7 @@ export async function runSync({ from, full = false, json }: SyncFlags): Promise<
   const upstream = createUpstream({
     base,
     token,
+    isConfigured: true,
     onRetry: (reason, attempt, attempts) => say(`${reason}; trying again (${attempt} of ${attempts})`),
   });
   const report = createRunReport();

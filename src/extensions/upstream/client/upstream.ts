@@ -13,6 +13,8 @@ import { isUnconnected, responseLimit, sendRequest } from './http.ts';
 export interface Upstream {
   /** The base URL, which includes the version segment. */
   readonly base: string;
+  /** Whether the token is that of the settings, and not of a client. */
+  readonly isConfigured: boolean;
   /** How many requests were sent so far, repetitions included. */
   requestCount(): number;
   /**
@@ -52,6 +54,8 @@ const envelope = z.discriminatedUnion('ok', [
 export interface UpstreamOptions {
   readonly base: string;
   readonly token: string;
+  /** Whether the token is that of the settings. By default it is that of a client. */
+  readonly isConfigured?: boolean;
   readonly timing?: Partial<Timing>;
   /** Limits the requests of the account. By default there is no limit. */
   readonly budget?: Budget;
@@ -66,7 +70,15 @@ export interface UpstreamOptions {
 type Quote = (text: string) => string;
 
 export function createUpstream(options: UpstreamOptions): Upstream {
-  const { base, token, budget = createBudget(0), priority = 'refresh', onRetry, onUnauthorized } = options;
+  const {
+    base,
+    token,
+    isConfigured = false,
+    budget = createBudget(0),
+    priority = 'refresh',
+    onRetry,
+    onUnauthorized,
+  } = options;
   const { inTurn = (send) => send() } = options;
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
   const quote: Quote = (text) =>
@@ -75,6 +87,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   return {
     base,
+    isConfigured,
     requestCount: () => sent,
     get: (path, signal) => repeat({ method: 'GET', path, body: '' }, signal),
     post: (path, body, signal) => repeat({ method: 'POST', path, body: JSON.stringify(body) }, signal),

@@ -1,11 +1,9 @@
-/**
- * The account of a token of the upstream, by `/users/me`. No other operation is safe: a token may also read records of users who are
- * linked with its own.
- */
+/** The account of a token of the upstream. */
 
 import { z } from 'zod';
-import { type Upstream, unreadable } from '../client/upstream.ts';
+import { isMissing, isNotOffered, type Upstream, UpstreamError, unreadable } from '../client/upstream.ts';
 import { count, firstIssue, int, name, recordId, text, username } from './fields.ts';
+import { readPages } from './list.ts';
 
 export const user = z.object({
   id: recordId,
@@ -25,15 +23,53 @@ export const user = z.object({
 
 export type Account = z.output<typeof user>;
 
+/** The response of a path; undefined if the upstream has neither the operation nor the record. */
+async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
+  try {
+    return await upstream.get(path, signal);
+  } catch (error) {
+    if (isNotOffered(error) || isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The user of the token, by `/users/me`. An upstream with the documented operations only has no such path. Then the records tell
+ * whose a token of the settings is. Those of clients are never guessed: a token may also read records of users who are linked with its own.
+ */
 async function readUser<Schema extends z.ZodType>(
   schema: Schema,
   upstream: Upstream,
   signal?: AbortSignal,
 ): Promise<z.output<Schema>> {
   const path = '/users/me';
-  const { data, error } = schema.safeParse(await upstream.get(path, signal));
+  const response = upstream.isConfigured
+    ? ((await getOptional(upstream, path, signal)) ?? (await readOwner(upstream, signal)))
+    : await upstream.get(path, signal);
+  const { data, error } = schema.safeParse(response);
   if (error) throw unreadable(path, firstIssue(error));
   return data;
+}
+
+/** The owner of records that the token can read. */
+async function readOwner(upstream: Upstream, signal?: AbortSignal): Promise<unknown> {
+  const asked = new Set<number>();
+  for (const path of ['/dtt', '/dtt/templates']) {
+    // The first page is enough.
+    const { value } = await readPages(upstream, path, signal).next();
+    for (const { item } of value?.items ?? []) {
+      const { ownerId } = z.object({ ownerId: recordId }).safeParse(item).data ?? {};
+      if (ownerId === undefined || asked.has(ownerId)) continue;
+      asked.add(ownerId);
+      // A list may also have imported templates, but the token cannot read their owners.
+      const owner = await getOptional(upstream, `/users/${ownerId}`, signal);
+      if (owner !== undefined) return owner;
+    }
+  }
+  throw new UpstreamError(
+    'The upstream does not tell whose account it is: it does not have /users/me, and no trainer or template names its owner.',
+    { failure: 'does not tell whose account it is' },
+  );
 }
 
 /** The account of the token that the client sends. @throws {UpstreamError} if the response does not name it. */

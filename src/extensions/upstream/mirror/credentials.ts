@@ -119,7 +119,7 @@ export function openCredentials(options: CredentialsOptions) {
 
 /** Asks the upstream for the user of a token. @param userId the user of a token that is already known. */
 async function askWhose(
-  { base, accounts, timing }: CredentialsOptions,
+  { base, accounts, configured, timing }: CredentialsOptions,
   token: string,
   userId: number | undefined,
   signal: AbortSignal,
@@ -127,7 +127,12 @@ async function askWhose(
   // Not delayed by the budget: as long as a client uses up the budget, a revoked token would stay valid.
   if (userId !== undefined) accounts.getOrAdd(userId).budget.note();
   try {
-    const upstream = createUpstream({ base, token, timing: { ...checkTiming, ...timing } });
+    const upstream = createUpstream({
+      base,
+      token,
+      isConfigured: configured !== undefined,
+      timing: { ...checkTiming, ...timing },
+    });
     return { kind: 'valid', userId: await readAccountId(upstream, signal) };
   } catch (error) {
     if (error instanceof Unauthorized || isForbidden(error)) return { kind: 'invalid' };

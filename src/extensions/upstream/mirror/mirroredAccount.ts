@@ -25,6 +25,8 @@ import type { AccountRuns } from './sync.ts';
 
 export interface MirroredAccountOptions {
   readonly base: string;
+  /** Whether the token of the account is that of the settings. */
+  readonly isConfigured: boolean;
   readonly timing: Partial<Timing>;
   /** From the end of a run to the start of the next, in milliseconds. */
   readonly interval: number;
@@ -121,7 +123,7 @@ function upstreamWith(
   priority: Priority,
   guard: RunInTurn = (send) => send(),
 ): Upstream {
-  const { base, budget, onDemand, onRejected } = self;
+  const { base, isConfigured, budget, onDemand, onRejected } = self;
   const { token } = credential;
   const isAwaited = priority === 'demand';
   const timing = { ...(isAwaited && timingOnDemand), ...self.timing };
@@ -129,7 +131,7 @@ function upstreamWith(
     ? (send, method) => onDemand(method === 'GET' ? 'read' : 'write', () => guard(send))
     : self.inTurn;
   const onUnauthorized = (route: string) => onRejected(credential, route === '/users/me');
-  return createUpstream({ base, token, timing, budget, priority, inTurn, onUnauthorized });
+  return createUpstream({ base, token, isConfigured, timing, budget, priority, inTurn, onUnauthorized });
 }
 
 const isUsed = ({ askedAt, idle }: MirroredAccount) => performance.now() - askedAt <= idle;

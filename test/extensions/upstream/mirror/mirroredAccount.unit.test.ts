@@ -81,6 +81,7 @@ beforeEach(() => {
 const open = () =>
   createMirroredAccount({
     base,
+    isConfigured: false,
     timing: {},
     budget,
     inTurn: pLimit(1),

@@ -180,6 +180,7 @@ export function upstreamOf(
 
   return {
     base: 'http://upstream/api/v1',
+    isConfigured: true,
     requestCount: () => requests.length,
     async get(path) {
       requests.push(path);
