@@ -134,13 +134,15 @@ function toolOf(route: Route): Tool {
 
 const unreadable = 'The response of the upstream cannot be read';
 
-/** The target of the request. All arguments are numbers; the route says what is wrong with `NaN`. */
+/** All arguments of a route are numbers. The route says what is wrong with `NaN`. */
+const numberIn = (value: unknown): number => (typeof value === 'number' ? value : Number.NaN);
+
 function targetOf({ path }: Route, { id, ...others }: Arguments): string {
   const query = Object.entries(others)
     .filter(([, value]) => value !== undefined && value !== null)
-    .map(([name, value]) => `${name}=${Number(value)}`)
+    .map(([name, value]) => `${name}=${numberIn(value)}`)
     .join('&');
-  const target = `${restPath}${path.replace('{id}', () => String(Number(id)))}`;
+  const target = `${restPath}${path.replace('{id}', () => String(numberIn(id)))}`;
   return query === '' ? target : `${target}?${query}`;
 }
 

@@ -430,18 +430,12 @@ it('after any writes, the last event of each stream is the response to a fresh r
 it('reads the time to wait from the preferences', () => {
   const times: readonly (readonly [string, number | undefined])[] = [
     ['wait=30', 30],
-    ['respond-async, wait=10', 10],
     ['wait=1, wait=2', 1],
     ['wait=x, wait=2', undefined],
     ['Wait = "7" ; a=b', 7],
-    ['foo="a, wait=5"', undefined],
     ['foo="a, wait=5", wait=6', 6],
-    ['wait', undefined],
-    ['wait=', undefined],
-    ['wait=-1', undefined],
     ['wait=1.5', undefined],
     ['await=5', undefined],
-    ['wait=99999999999999999999', 1e20],
     [`wait=${'9'.repeat(400)}`, Number.POSITIVE_INFINITY],
     [`${'"\\'.repeat(8_000)}`, undefined],
   ];

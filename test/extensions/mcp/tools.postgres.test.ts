@@ -90,6 +90,7 @@ describe('a tool', () => {
     ['getDttDevice', {}, messages.invalidId],
     ['getDttDevice', { id: 0 }, messages.invalidId],
     ['getDttDevice', { id: '1/../2' }, messages.invalidId],
+    ['getDttDevice', { id: { toString: 1 } }, messages.invalidId],
     ['getDttDevice', { id: 2147483647 }, 'DTT device not found'],
     ['listDttDevices', { limit: 1000 }, 'limit must be an integer from 1 to 100'],
     ['listDttDevices', { id: 1 }, '"id" is no argument of this tool, which takes limit, offset'],
