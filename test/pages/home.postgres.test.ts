@@ -95,11 +95,7 @@ describe('without a demo token', () => {
     const elsewhere = accounts && { ...accounts, arriving: '' };
     const starters = [{ command: 'demo', offer: '', says: 'The demo account and its token:' }];
     const options = { config: readConfig(env), database, feed, accounts: elsewhere, starters };
-    const pages = createPages(
-      options,
-      () => undefined,
-      (statement) => statement(),
-    );
+    const pages = createPages(options, () => undefined);
     const bodies = ['*/*', browser.Accept].map(async (accept) => {
       const headers = { accept, ...(host !== undefined && { host }) };
       // Only the members that the page reads.
