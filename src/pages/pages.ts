@@ -100,7 +100,9 @@ export function createPages(options: PagesOptions, tokenFor: TokenFor): PageHand
     // These have more paths below them.
     const [, parent = path] = /^(\/guides|\/console|\/graphiql)\//.exec(path) ?? [];
     const page = pages.get(parent);
-    if (!page) return textResponse(404, nothingAt(path, config, missingPages));
+    // The path comes from the client, so the response does not repeat it.
+    if (!page)
+      return textResponse(404, `Not found. ${missingPages[path] ?? 'The home page lists all pages.'}`);
     exchange.operation = parent;
     if (!isRead(exchange)) return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     return page(exchange);
@@ -128,19 +130,6 @@ function onDemand(load: () => Promise<PageHandler>): PageHandler {
     loaded ??= await load();
     return loaded(exchange);
   };
-}
-
-/** @param path comes from the client, so the response does not repeat it. */
-function nothingAt(path: string, config: PageSettings, hints: Readonly<Record<string, string>>): string {
-  if (Object.hasOwn(hints, path)) return `Not found. ${hints[path]}`;
-  const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
-  const isNearRest = /^\/+(api|v\d+|dtt|lkbx|ossm|users)(\/|$)/i.test(path);
-  const hint = isNearGraphql
-    ? `GraphQL is at ${publicAddressOf(config, '/graphql')}, without a slash behind it. `
-    : isNearRest
-      ? `The REST interface is below ${publicAddressOf(config, restPath)}, as in ${publicAddressOf(config, restPath)}/dtt. `
-      : '';
-  return `Not found. ${hint}The home page lists all pages.`;
 }
 
 /** Makes a function that finds out whether nobody has an account. Once somebody has one, the database is not asked again. */

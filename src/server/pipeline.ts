@@ -366,7 +366,6 @@ function createHandlers(options: ServerOptions, viewers: Viewers, fail: Fail) {
         recheck,
         formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
       }),
-      docsPath: config.INTROSPECTION === 'on' ? '../docs' : undefined,
     }),
   };
 }
