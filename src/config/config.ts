@@ -24,24 +24,12 @@ const isHost = (text: string) => isIP(text) !== 0 || /^[^\s/:?#@[\]]+$/.test(tex
 
 /**
  * Whether a text is an origin of a page, as browsers write it in `Origin`. Apps and extensions have schemes of their own, such as
- * `capacitor://localhost`, for which `URL` has no origin. A file has none. Hosts with special characters of a shell are rejected:
- * the log advises commands with the origin.
+ * `capacitor://localhost`, for which `URL` has no origin. A file has none. No host has a `*`.
  */
 export function isOrigin(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { origin, protocol, host } = new URL(text);
   return /^[\w.:[\]-]+$/.test(host) && text === (origin === 'null' ? `${protocol}//${host}` : origin);
-}
-
-/** Which origins a list means that leaves schemes out, or goes on after the host. */
-function originsMeant(text: string): string | undefined {
-  const meant = text.split(',').map((item) => {
-    const address = item.trim();
-    const scheme = /^(localhost|127\.|\[::1\])/.test(address) ? 'http' : 'https';
-    const url = /^[a-z][a-z\d+.-]*:\/\//i.test(address) ? address : `${scheme}://${address}`;
-    return /[.:]|^localhost$/.test(address) && URL.canParse(url) ? new URL(url).origin : '';
-  });
-  return meant.every(isOrigin) ? `Did you mean ${meant.join()}?` : undefined;
 }
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -130,8 +118,7 @@ export const settings = {
     ),
     isList: true,
     // A wildcard would be compared literally, with origins that no page can have.
-    advice: (value: string) =>
-      value.includes('*') ? 'Name each one: there are no wildcards.' : originsMeant(value),
+    advice: (value: string) => (value.includes('*') ? 'Name each one: there are no wildcards.' : undefined),
   },
   PERSISTED_OPERATIONS_FILE: setting(
     'operations that requests may name by id: a manifest in JSON, or GraphQL',

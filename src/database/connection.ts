@@ -1,10 +1,10 @@
 /** Checks that a server can be used, finds its capabilities, and tells the operator why it cannot be used. */
 
-import { randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import pg from 'pg';
 import { hasCutPassword, withPlainSslMode } from '../config/databaseUrl.ts';
 import { errorText, SetupError, UnusableDatabase, withoutPassword } from '../errors.ts';
+import { type Identity, identityColumns } from './identity.ts';
 import { checkPooler, createSession, isPooled, isUnresponsive, unresponsive } from './session.ts';
 
 /** The settings that name a server. */
@@ -98,32 +98,20 @@ async function findDirect(one: pg.Client, directUrl: string): Promise<pg.ClientC
   }
 }
 
-/**
- * Describes where the other connection leads, if not to the same database of the same running server. The proof is an advisory lock
- * of one that excludes the other: names, rows and even the system identifier are the same in a copy.
- */
+/** Describes where the other connection leads, if not to the same database of the same running server. */
 async function findDifference(one: pg.Client, other: pg.Client): Promise<string | undefined> {
-  const lock = randomBytes(8).readBigInt64BE().toString();
-  // In one transaction, since a pooler may change the session between transactions.
-  await one.query(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`);
-  try {
-    const here = await readPlace(one, 'false');
-    const there = await readPlace(other, `pg_try_advisory_xact_lock(${lock})`);
-    if (there.locks && here.database === there.database)
-      return 'another server than DATABASE_URL, or a copy of it';
-    const what = there.locks ? 'database' : 'schema';
-    if (here[what] === there[what]) return undefined;
-    return `the ${what} ${JSON.stringify(there[what])}, and DATABASE_URL to ${JSON.stringify(here[what])}`;
-  } finally {
-    await one.query('ROLLBACK');
-  }
+  const [here, there] = [await readPlace(one), await readPlace(other)];
+  for (const what of ['database', 'schema'] as const)
+    if (here[what] !== there[what])
+      return `the ${what} ${JSON.stringify(there[what])}, and DATABASE_URL to ${JSON.stringify(here[what])}`;
+  return here.server === there.server ? undefined : 'another server than DATABASE_URL, or a copy of it';
 }
 
-async function readPlace(client: pg.Client, locks: string) {
-  const { rows } = await client.query<{ database: string; schema: string | null; locks: boolean }>(
-    `SELECT current_database() AS database, current_schema() AS schema, ${locks} AS locks`,
+async function readPlace(client: pg.Client) {
+  const { rows } = await client.query<Identity & { database: string; schema: string | null }>(
+    `SELECT current_database() AS database, current_schema() AS schema, ${identityColumns}`,
   );
-  return rows[0] ?? { database: '', schema: null, locks: true };
+  return rows[0] ?? { database: '', schema: null, server: '' };
 }
 
 /** The codes of PostgreSQL and of poolers for a server that is away, is starting or stopping, can only be read, or has no connection left. */

@@ -158,7 +158,7 @@ function createTasks(options: GraphqlOptions) {
     const resolved = viewer ? resolve(params, viewer, named) : undefined;
     const found = resolved && 'operation' in resolved ? resolved : undefined;
     const type = found?.operation.type;
-    const respond = () => runByYoga(received, given, params, found);
+    const respond = () => runByYoga(received, given, params, type);
     const variables = isRecord(params) ? params.variables : undefined;
     if (type !== OperationTypeNode.QUERY || !accepted.whole || found?.operation.readsTokens(variables))
       return other(respond, type === OperationTypeNode.MUTATION);
@@ -265,17 +265,6 @@ const other = (run: OtherWork['run'], mayHaveWritten = false): OtherWork => ({
   mayHaveWritten,
 });
 
-/** The parameters of a request. */
-const names = ['query', 'documentId', 'operationName', 'variables', 'extensions'];
-
-/** Whether nothing is wrong with the parameters of a request whose operation was found. Otherwise Yoga says what. */
-const areUsual = (params: unknown): params is GraphQLParams =>
-  isRecord(params) &&
-  typeof (params.operationName ?? '') === 'string' &&
-  isRecord(params.variables ?? {}) &&
-  isRecord(params.extensions ?? {}) &&
-  Object.keys(params).every((name) => names.includes(name));
-
 // Yoga's own plugins read nothing else of the request of an operation.
 const post = { method: 'POST' } as Request;
 
@@ -287,25 +276,13 @@ function createRun(yoga: Yoga, others: readonly Plugin[], createContext: Graphql
       each.onRequest || each.onRequestParse || each.onResultProcess || each.onResponse || each.onPluginInit,
   );
 
-  /** Has Yoga execute an operation that was found. Its steps for parameters and results do nothing without other plugins. */
-  function execute(context: RequestContext, text: string, params: GraphQLParams) {
-    const contextValue = Object.assign(context, { params });
-    const { schema, parse, execute } = yoga.getEnveloped(contextValue);
-    // Throws the errors of our plugins. The document itself is valid.
-    const document = parse(text);
-    return execute({ schema, document, contextValue });
-  }
-
   /** The result of an operation, or the errors of plugins that reject it. */
   async function resultFor(
     context: RequestContext,
-    found: CheckedOperation | undefined,
   ): Promise<ExecutionResult | AsyncIterable<ExecutionResult>> {
-    const { exchange, accepted, given, expected } = context;
+    const { exchange, accepted, given } = context;
     try {
       if (given instanceof GraphQLError) throw given;
-      if (found && expected !== OperationTypeNode.SUBSCRIPTION && others.length === 0 && areUsual(given))
-        return await execute(context, found.document.text, given);
       // It takes as long to make as the rest of the thin path.
       const request = others.length > 0 ? requestFor(exchange, accepted) : post;
       // Plugins check the parameters.
@@ -320,16 +297,15 @@ function createRun(yoga: Yoga, others: readonly Plugin[], createContext: Graphql
     { exchange, viewer, accepted }: Received,
     given: Given,
     params: unknown,
-    found: CheckedOperation | undefined,
+    expected: OperationTypeNode | undefined,
   ): Promise<HttpResponse | StreamedResponse> => {
-    const expected = found?.operation.type;
     const own = { exchange, viewer, accepted, given: params, expected, progress: {} };
     const context: RequestContext = viewer ? Object.assign(createContext(viewer), own) : own;
     const isMessage = 'content' in given;
     const isThin = 'body' in given && isThinPathOpen && expected !== OperationTypeNode.SUBSCRIPTION;
     // Only the thin path takes what a WebSocket or a tool has sent.
     if ((isMessage || isThin) && accepted.whole) {
-      const result = await resultFor(context, found);
+      const result = await resultFor(context);
       if (isAsyncIterable(result)) return streamOf(result, context);
       noteErrors(result, context);
       return noted(responseOf(result, accepted.whole), context);

@@ -2,7 +2,7 @@
 
 import { ServerResponse } from 'node:http';
 import corsHeaders from 'cors';
-import { type Config, isOrigin } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { errorResponse } from './errorResponse.ts';
 import type { Endpoint, Exchange } from './exchange.ts';
 import type { HttpResponse } from './response.ts';
@@ -17,7 +17,7 @@ const maxTold = 100;
 export type Cors = ReturnType<typeof createCors>;
 
 /**
- * @param onRejected called once for each rejected origin, with a message that names the setting which would allow it.
+ * @param onRejected called once for each rejected origin, with a message that names the setting.
  * @param methods the methods that pages may use.
  */
 export function createCors(
@@ -35,19 +35,12 @@ export function createCors(
 
   /** The error response to a page of this origin, which is logged once. */
   function reject(endpoint: Endpoint, origin: string, headers = {}): HttpResponse {
-    const what = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway`;
-    const forLog = (added: string) => `set CORS_ORIGINS=${[...(origins ?? []), added].join()}`;
-    // Only the log gets the list of allowed origins: any client can send a preflight.
-    const forClient = (added: string) => (origins ? `add ${added} to CORS_ORIGINS` : forLog(added));
+    const message = `${JSON.stringify(origin)} is not an origin whose pages may use this gateway: CORS_ORIGINS does not name it`;
     if (!told.has(origin) && told.size < maxTold) {
       told.add(origin);
-      onRejected(what + hintFor(origin, forLog));
+      onRejected(message);
     }
-    return errorResponse(
-      endpoint,
-      { code: 'FORBIDDEN', message: what + hintFor(origin, forClient) },
-      headers,
-    );
+    return errorResponse(endpoint, { code: 'FORBIDDEN', message }, headers);
   }
 
   return {
@@ -81,20 +74,6 @@ export function createCors(
       return reject(endpoint, origin, { Connection: 'close' });
     },
   };
-}
-
-/** The origin to use for a page that is opened as a file today. */
-const served = 'http://localhost:5173';
-
-/**
- * Says how to allow the origin. A file has none: browsers send `null` for it.
- * @param remedy says how to change the setting so that it names one more origin.
- */
-function hintFor(origin: string, remedy: (added: string) => string): string {
-  if (origin === 'null')
-    return `: it is that of a file. Serve it, such as by python3 -m http.server 5173, ${remedy(served)}, and open ${served}`;
-  if (!isOrigin(origin)) return '';
-  return `: to allow them, ${remedy(origin)}`;
 }
 
 /**

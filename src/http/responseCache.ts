@@ -86,7 +86,7 @@ export function createResponseCache(feed: ChangeFeed, options: ResponseCacheOpti
       const computing = run()
         .then(({ response, isCacheable }) => {
           if (!isCacheable) return response;
-          if (versionOf(viewerId) === version) return stored.add(key, { viewerId, version, response });
+          if (versionOf(viewerId) === version) return stored.add(key, version, response);
           counters.overtaken++;
           return response;
         })
@@ -110,7 +110,6 @@ function createShared() {
 }
 
 interface CachedResponse {
-  readonly viewerId: number;
   readonly version: number;
   readonly response: HttpResponse;
 }
@@ -121,51 +120,24 @@ const overhead = 1_000;
 /** The memory of a body with its compressed form, as a multiple of the body. JSON is compressed to a tenth, or a quarter at worst. */
 const withForms = 1.5;
 
-/** The share of the memory that the responses of one viewer may take. Beyond it the viewer's own oldest responses are evicted. */
-const largestShare = 1 / 4;
-
-/** The stored responses, within a bound for all and one for each viewer. */
+/** The stored responses, within a bound. Those that are asked for again are evicted last, however many another viewer has. */
 function createResponseStore({ maxBytes, maxAge }: ResponseCacheOptions) {
-  /** The keys of each viewer's entries, the oldest first, and the memory that they take. */
-  const owned = new Map<number, { readonly keys: Set<string>; bytes: number }>();
-  const sizeOf = ({ response }: CachedResponse, key: string) =>
-    Math.ceil(response.body.length * withForms) + 2 * key.length + overhead;
   const entries = new LRUCache<string, CachedResponse>({
     maxSize: Math.max(maxBytes, 1),
-    sizeCalculation: sizeOf,
-    dispose: remove,
+    sizeCalculation: ({ response }, key) =>
+      Math.ceil(response.body.length * withForms) + 2 * key.length + overhead,
     ttl: maxAge * 1_000,
     // Reads the clock once a second, and not for each response.
     ttlResolution: 1_000,
   });
-
-  /** Called for each entry that is evicted or replaced. */
-  function remove(entry: CachedResponse, key: string): void {
-    const own = owned.get(entry.viewerId);
-    if (!own?.keys.delete(key)) return;
-    own.bytes -= sizeOf(entry, key);
-    if (own.keys.size === 0) owned.delete(entry.viewerId);
-  }
-
   return {
     usage: () => ({ entries: entries.size, bytes: entries.calculatedSize }),
     get: (key: string) => entries.get(key),
     /** @returns the stored response, which also holds the compressed form that is made of it. */
-    add(key: string, { viewerId, version, response: given }: CachedResponse): HttpResponse {
+    add(key: string, version: number, given: HttpResponse): HttpResponse {
       const response = { ...given, body: withOwnMemory(given.body), forms: {} };
-      const entry = { viewerId, version, response };
-      const bytes = sizeOf(entry, key);
       // An entry that is larger than all of the memory is not stored, and the entry that it would replace is dropped.
-      entries.set(key, entry);
-      if (bytes > entries.maxSize) return response;
-      const own = owned.get(viewerId) ?? { keys: new Set(), bytes: 0 };
-      owned.set(viewerId, own);
-      own.keys.add(key);
-      own.bytes += bytes;
-      for (const oldest of own.keys) {
-        if (own.bytes <= maxBytes * largestShare || oldest === key) break;
-        entries.delete(oldest);
-      }
+      entries.set(key, { version, response });
       return response;
     },
   };

@@ -7,7 +7,6 @@ import { hasUsers } from '../auth/users.ts';
 import { type Config, hasConsole, publicAddressOf } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
-import type { RunInTurn } from '../database/turns.ts';
 import { createSharedRuns, resultWithin } from '../database/waiting.ts';
 import { failureResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
@@ -46,14 +45,11 @@ interface PagesOptions {
   readonly missingPages?: Readonly<Record<string, string>> | undefined;
 }
 
-/**
- * The pages that the settings allow. Any other path gets a 404.
- * @param watch runs a statement, and notes whether the database can be reached.
- */
-export function createPages(options: PagesOptions, tokenFor: TokenFor, watch: RunInTurn): PageHandler {
+/** The pages that the settings allow. Any other path gets a 404. */
+export function createPages(options: PagesOptions, tokenFor: TokenFor): PageHandler {
   const { config, missingPages = {} } = options;
   const graphql = publicAddressOf(config, '/graphql');
-  const findVacancy = createVacancy(options, watch);
+  const findVacancy = createVacancy(options);
   const pages = new Map<string, PageHandler>()
     .set('/', async (exchange) => {
       const demoToken = tokenFor(exchange.request);
@@ -68,7 +64,7 @@ export function createPages(options: PagesOptions, tokenFor: TokenFor, watch: Ru
       }),
     )
     .set('/healthz', () => textResponse(200, 'alive'))
-    .set('/readyz', createReadiness(options, watch));
+    .set('/readyz', createReadiness(options));
   pages.set(
     '/guides',
     onDemand(async () => createGuides(config)),
@@ -104,7 +100,9 @@ export function createPages(options: PagesOptions, tokenFor: TokenFor, watch: Ru
     // These have more paths below them.
     const [, parent = path] = /^(\/guides|\/console|\/graphiql)\//.exec(path) ?? [];
     const page = pages.get(parent);
-    if (!page) return textResponse(404, nothingAt(path, config, missingPages));
+    // The path comes from the client, so the response does not repeat it.
+    if (!page)
+      return textResponse(404, `Not found. ${missingPages[path] ?? 'The home page lists all pages.'}`);
     exchange.operation = parent;
     if (!isRead(exchange)) return textResponse(405, 'Only GET and HEAD.', { Allow: 'GET, HEAD' });
     return page(exchange);
@@ -134,24 +132,11 @@ function onDemand(load: () => Promise<PageHandler>): PageHandler {
   };
 }
 
-/** @param path comes from the client, so the response does not repeat it. */
-function nothingAt(path: string, config: PageSettings, hints: Readonly<Record<string, string>>): string {
-  if (Object.hasOwn(hints, path)) return `Not found. ${hints[path]}`;
-  const isNearGraphql = /^\/+(api\/+)?graphql\/*$/i.test(path);
-  const isNearRest = /^\/+(api|v\d+|dtt|lkbx|ossm|users)(\/|$)/i.test(path);
-  const hint = isNearGraphql
-    ? `GraphQL is at ${publicAddressOf(config, '/graphql')}, without a slash behind it. `
-    : isNearRest
-      ? `The REST interface is below ${publicAddressOf(config, restPath)}, as in ${publicAddressOf(config, restPath)}/dtt. `
-      : '';
-  return `Not found. ${hint}The home page lists all pages.`;
-}
-
 /** Makes a function that finds out whether nobody has an account. Once somebody has one, the database is not asked again. */
-function createVacancy({ database: { pool } }: PagesOptions, watch: RunInTurn): () => Promise<boolean> {
+function createVacancy({ database: { pool } }: PagesOptions): () => Promise<boolean> {
   let asking: Promise<boolean> | undefined;
   return async () => {
-    asking ??= watch(() => hasUsers(pool));
+    asking ??= hasUsers(pool);
     const isInUse = await asking.catch(() => undefined);
     if (!isInUse) asking = undefined;
     return isInUse === false;
@@ -162,16 +147,8 @@ function createVacancy({ database: { pool } }: PagesOptions, watch: RunInTurn): 
 const probeTimeout = 2_000;
 
 /** The page at `/readyz`. Extensions report their state there. A gateway is ready whatever they say. */
-function createReadiness(
-  { database: { pool }, feed, readyLine, stopping }: PagesOptions,
-  watch: RunInTurn,
-): PageHandler {
-  const asking = createSharedRuns(() =>
-    resultWithin(
-      probeTimeout,
-      watch(() => pool.query('SELECT 1')),
-    ),
-  );
+function createReadiness({ database: { pool }, feed, readyLine, stopping }: PagesOptions): PageHandler {
+  const asking = createSharedRuns(() => resultWithin(probeTimeout, pool.query('SELECT 1')));
   return async () => {
     if (stopping?.aborted) return textResponse(503, 'stopping');
     // Concurrent probes share one query: a probe needs no token, so there may be many.

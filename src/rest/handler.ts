@@ -15,8 +15,8 @@ import { challengeFor, codeOf, forbiddenUser, messages, scopeNeeded, statusOf } 
 import { failureResponse, restErrorResponse } from '../http/errorResponse.ts';
 import { type Exchange, restPath } from '../http/exchange.ts';
 import { isRecord, parseJson } from '../http/json.ts';
-import { asksForPage, isRead, readPlain } from '../http/request.ts';
-import { type HttpResponse, isResponse, jsonResponse, revalidated, textResponse } from '../http/response.ts';
+import { isRead, readPlain } from '../http/request.ts';
+import { type HttpResponse, isResponse, jsonResponse, revalidated } from '../http/response.ts';
 import type { Computed, Task } from '../http/task.ts';
 import type { Context } from '../schema/context.ts';
 import { pageErrors, pageSize } from '../schema/loading/pagination.ts';
@@ -38,27 +38,16 @@ interface RestOptions {
   createContext(viewer: Viewer): Context;
   /** How to respond to a client that wants to follow a read; undefined where none can. */
   readonly follow: ((read: FollowedRead) => Task['follow']) | undefined;
-  /** The page that documents the interface, as seen from `/api/v1`, if the gateway serves one. */
-  readonly docsPath: string | undefined;
 }
 
 /** Handles every request below `/api/v1`. An anonymous client gets a 401 for every path, also for an unknown one. */
 export function createRestHandler(options: RestOptions) {
-  const { docsPath } = options;
   const matchPath = createPathMatcher();
 
   return (exchange: Exchange, viewer: Viewer | null): HttpResponse | Task => {
     const { target, request } = exchange;
     const path = exchange.path.slice(restPath.length);
-    if (!viewer) {
-      if (docsPath !== undefined && path === '' && asksForPage(exchange))
-        return textResponse(302, `See ${docsPath}.`, {
-          Location: docsPath,
-          'Cache-Control': 'no-store',
-          Vary: 'Accept, Authorization',
-        });
-      return unauthorized(exchange);
-    }
+    if (!viewer) return unauthorized(exchange);
     const match = matchPath(path);
     const method = isRead(exchange) ? 'GET' : request.method;
     const route = match?.routes.find((candidate) => candidate.method === method);

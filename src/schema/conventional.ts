@@ -4,39 +4,18 @@
  */
 
 import { type GraphQLField, type GraphQLObjectType, type GraphQLSchema, isObjectType } from 'graphql';
-import type { ModelName } from '../database/models.ts';
-import { checkSelection } from '../database/scope/scope.ts';
 import type { Context } from './context.ts';
 import { needsIn } from './loading/rows.ts';
 
-/** Completes a schema that Pothos has built. @throws for a field that reads what the client cannot restrict. */
+/** Completes a schema that Pothos has built. A field that reads what the client cannot restrict fails when it is read. */
 export function withConventionalFields(schema: GraphQLSchema): GraphQLSchema {
   for (const type of Object.values(schema.getTypeMap())) {
     if (!isObjectType(type)) continue;
-    checkSelections(type);
     selectNeeds(type);
     for (const { args, extensions } of Object.values(type.getFields()))
       for (const argument of args) if (argument.name === 'first') argument.defaultValue = extensions.first;
   }
   return schema;
-}
-
-/** Checks what types and fields always select. What depends on arguments is checked when it is read. */
-function checkSelections(type: GraphQLObjectType): void {
-  const { extensions } = type;
-  const { pothosPrismaModel: model } = extensions;
-  const check = (selected: unknown) => {
-    // Pothos has checked that there is such a model.
-    if (typeof selected === 'object') checkSelection(model as ModelName, { ...selected });
-  };
-  if (model === undefined) return;
-  check(extensions.pothosPrismaSelect);
-  check(extensions.pothosPrismaInclude);
-  for (const field of Object.values(type.getFields())) {
-    check(field.extensions.pothosPrismaSelect);
-    const relation = relationOf(field);
-    if (relation !== undefined) check({ [relation]: true });
-  }
 }
 
 /** The relation that a field of the plugin reads. */

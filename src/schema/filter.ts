@@ -139,12 +139,6 @@ interface ConditionPlace {
   readonly reading: { readonly viewer: ViewerRef; conditions: number };
 }
 
-/** Conditions that a row has to meet, all of them. Those on one linked record are together, since each link is a join. */
-interface Conditions {
-  readonly own: (object | undefined)[];
-  readonly linked: Map<Extract<FilterTarget, { readonly link: unknown }>, Conditions>;
-}
-
 /** A condition that no row meets. */
 const never = { id: { in: [] } };
 
@@ -161,7 +155,7 @@ export function readFilter(
 ): object | undefined {
   if (where == null) return undefined;
   // The filter as a whole is no condition.
-  const condition = readAlone(where, { type, path: 'where', reading: { viewer, conditions: -1 } });
+  const condition = readRecord(where, { type, path: 'where', reading: { viewer, conditions: -1 } });
   const joins = condition ? countJoins(modelOf(type), condition) : 0;
   if (joins > limits.joins)
     throw argumentError(
@@ -171,67 +165,45 @@ export function readFilter(
   return condition;
 }
 
-/** Reads the conditions of a record, in addition to those that were read of it before. */
-function readRecord(
-  where: FilterInput,
-  place: ConditionPlace,
-  conditions: Conditions = { own: [], linked: new Map() },
-): Conditions {
+/** The condition that a record meets all of these; undefined if every record does. */
+function readRecord(where: FilterInput, place: ConditionPlace): object | undefined {
   const { type, reading } = place;
   count(reading);
-  for (const [name, wanted] of Object.entries(where)) {
+  const conditions = Object.entries(where).map(([name, wanted]) => {
     const within = { ...place, path: `${place.path}.${name}` };
     const field = filterFields(type).find((each) => each.name === name);
     // The schema has validated that the value is an object, or a list of them for `and` and `or`.
     const given = (wanted ?? rejectNull(within.path, field)) as FilterInput;
+    if (name === 'not') return negated(readRecord(given, within));
     if (name === 'and' || name === 'or') {
-      const items = [given].flat().map((item, index) => ({ item, path: `${within.path}[${index}]` }));
-      if (name === 'and' || items.length === 1)
-        for (const { item, path } of items) readRecord(item, { ...within, path }, conditions);
-      else conditions.own.push(either(items.map(({ item, path }) => readAlone(item, { ...within, path }))));
-    } else if (name === 'not') conditions.own.push(negated(readAlone(given, within)));
+      const items = [given]
+        .flat()
+        .map((item, index) => readRecord(item, { ...within, path: `${within.path}[${index}]` }));
+      return name === 'and' ? all(items) : either(items);
+    }
     // The input type has only the fields of this list, and the three above.
-    else if (!field) throw new Error(`${type} cannot be filtered by ${name}`);
-    else readField(field, given, within, conditions);
-  }
-  return conditions;
+    if (!field) throw new Error(`${type} cannot be filtered by ${name}`);
+    return readField(field, given, within);
+  });
+  return all(conditions);
 }
 
-/** Reads a record into a condition of its own. */
-const readAlone = (where: FilterInput, place: ConditionPlace): object | undefined =>
-  conditionOf(readRecord(where, place), place);
-
-function conditionOf({ own, linked }: Conditions, place: ConditionPlace): object | undefined {
-  const links = [...linked].map(([{ link, by }, conditions]) => ({
-    [linkBy(modelOf(place.type), by)]: all([
-      visibleTo(place.reading.viewer, link),
-      conditionOf(conditions, { ...place, type: link }),
-    ]),
-  }));
-  return all([...own, ...links]);
-}
-
-function readField(
-  field: FilterField,
-  wanted: FilterInput,
-  place: ConditionPlace,
-  { own, linked }: Conditions,
-): void {
-  const { path, reading } = place;
+function readField(field: FilterField, wanted: FilterInput, place: ConditionPlace): object | undefined {
+  const { type, path, reading } = place;
   const { target } = field;
   if ('link' in target) {
-    linked.set(target, readRecord(wanted, { ...place, type: target.link }, linked.get(target)));
-    return;
+    const linked = readRecord(wanted, { ...place, type: target.link });
+    return { [linkBy(modelOf(type), target.by)]: all([visibleTo(reading.viewer, target.link), linked]) };
   }
-  for (const [operator, given] of Object.entries(wanted)) {
+  const conditions = Object.entries(wanted).map(([operator, given]) => {
     count(reading);
     const value = given ?? rejectNull(`${path}.${operator}`, operator === 'isNull' ? undefined : field);
     checkValue(path, operator, value);
-    if ('condition' in target) {
-      const condition = target.condition(reading.viewer);
-      own.push(value === true ? condition : { NOT: condition });
-    } else own.push(compareColumns(target.columns, operator, value));
-  }
+    if ('columns' in target) return compareColumns(target.columns, operator, value);
+    const condition = target.condition(reading.viewer);
+    return value === true ? condition : { NOT: condition };
+  });
+  return all(conditions);
 }
 
 function count(reading: ConditionPlace['reading']): void {
@@ -286,11 +258,10 @@ function checkValue(field: string, operator: string, value: unknown): void {
     );
 }
 
-/** Combines conditions with AND, equal ones once; undefined if there are none. */
+/** Combines conditions with AND; undefined if there are none. */
 function all(conditions: readonly (object | undefined)[]): object | undefined {
   const known = conditions.filter((each) => each !== undefined);
-  const distinct = [...new Map(known.map((each) => [JSON.stringify(each), each])).values()];
-  return distinct.length > 0 ? { AND: distinct } : undefined;
+  return known.length > 1 ? { AND: known } : known[0];
 }
 
 /** Combines conditions with OR; undefined if one of them is undefined, since every row meets that one. */

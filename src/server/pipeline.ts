@@ -59,20 +59,15 @@ type Steps = ReturnType<typeof createSteps>;
 
 type Follow = NonNullable<Task['follow']>;
 
-/** Notes when the database is away. */
-export interface Outages {
-  /** Throws the error or, if the database is away, one that says so to the client. */
-  fail(error: unknown): never;
-  /** Runs a statement, and throws what `fail` does. */
-  readonly watch: RunInTurn;
-}
+/** Throws the error or, if the database is away, one that says so to the client. */
+export type Fail = (error: unknown) => never;
 
-export function createPipeline(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
-  const steps = createSteps(options, deadlines, outages);
+export function createPipeline(options: ServerOptions, deadlines: Deadlines, fail: Fail) {
+  const steps = createSteps(options, deadlines, fail);
   return {
     ...steps,
     /** Handles a request, and returns its response without sending it. */
-    respond: (exchange: Exchange) => respond(steps, exchange).catch(outages.fail),
+    respond: (exchange: Exchange) => respond(steps, exchange).catch(fail),
   };
 }
 
@@ -124,10 +119,10 @@ function checkOrigin(
   return preflight ?? (typeof endpoint === 'object' ? cors.rejectPage(exchange, false) : undefined);
 }
 
-function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outages) {
+function createSteps(options: ServerOptions, deadlines: Deadlines, fail: Fail) {
   const { config, database, feed, responseCache, hooks, logger } = options;
   const { handleRest } = hooks;
-  const sql = withRunner(database.sql, outages.watch);
+  const sql = withRunner(database.sql, (statement) => statement().catch(fail));
   const viewers = createViewers(sql, feed, cacheMaxAge, (viewerId) => hooks.changed?.(viewerId, false));
   const access = createAccess(options, viewers, deadlines);
   function onChanged(viewerId: number): void {
@@ -135,7 +130,7 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, outages: Outa
     hooks.changed?.(viewerId, false);
   }
   const runTask = createTaskRunner({ responseCache, hooks }, access.shed, onChanged);
-  const handlers = createHandlers(options, viewers, outages);
+  const handlers = createHandlers(options, viewers, fail);
   function admit(exchange: Exchange, viewer: Viewer | null, more: number): HttpResponse | undefined {
     const tooMany = more > 0 ? access.count(exchange, viewer, more) : undefined;
     return tooMany ?? (access.shed(exchange, viewer) ? tooBusy(exchange) : undefined);
@@ -333,13 +328,13 @@ export function createTaskRunner(
 const unguarded: RunInTurn = (statement) => statement();
 
 /** Makes the handlers of the pages and of both APIs, and the watch on the tokens of viewers. */
-function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outages) {
+function createHandlers(options: ServerOptions, viewers: Viewers, fail: Fail) {
   const { config, feed, turns, responseCache, hooks } = options;
   const { findAgain, isValid, recheck, guard } = createTokenChecks(viewers, hooks);
   const maxAge = Math.min(cacheMaxAge, hooks.tokens?.maxAge ?? Number.POSITIVE_INFINITY);
   const watchViewer = createWatchViewer({ feed, viewers: { findAgain }, maxAge });
   const tokenFor = hooks.shownToken?.for ?? (() => undefined);
-  const contextsBy = createContexts(options, viewers, outages, guard);
+  const contextsBy = createContexts(options, viewers, fail, guard);
   const contextOf = contextsBy(turns.forRequest);
   const live = createLiveReads({
     ...options,
@@ -353,7 +348,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages({ ...options, ...hooks, starters }, tokenFor, outages.watch),
+    page: createPages({ ...options, ...hooks, starters }, tokenFor),
     graphql: createGraphqlHandler({
       ...options,
       ...hooks,
@@ -371,7 +366,6 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
         recheck,
         formFor: config.COMPRESSION === 'on' ? formFor : (_, response) => response,
       }),
-      docsPath: config.INTROSPECTION === 'on' ? '../docs' : undefined,
     }),
   };
 }
@@ -380,10 +374,11 @@ function createHandlers(options: ServerOptions, viewers: Viewers, outages: Outag
 function createContexts(
   { database, hooks }: ServerOptions,
   viewers: Viewers,
-  { watch, fail }: Outages,
+  fail: Fail,
   guard: (viewer: Viewer, needed: Scope) => RunInTurn,
 ) {
   const { elsewhere, compile } = hooks;
+  const watch: RunInTurn = (statement) => statement().catch(fail);
   const forOperation: OperationHooks = {
     compile,
     // Its statements are not among those that are watched.

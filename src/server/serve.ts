@@ -6,7 +6,6 @@ import { writeFile } from 'node:fs/promises';
 import { type Config, readConfig, workersOf } from '../config/config.ts';
 import { override } from '../config/environment.ts';
 import { closeAll } from '../database/closing.ts';
-import { resultWithin } from '../database/waiting.ts';
 import { errorText } from '../errors.ts';
 import type { Hooks } from '../extensionPoints.ts';
 import { extensions } from '../extensions/extensions.ts';
@@ -35,9 +34,11 @@ export async function serve(options: Readonly<Record<string, string>>): Promise<
   // Programs that rotate logs send it. Node would open its inspector, which runs any code of a local user's.
   process.on('SIGUSR1', () => {});
   const opening = open(config, stopping.signal);
+  let isOpening = true;
   // With several workers, some serve already while others start: each is told to stop, and waited for.
-  if (!startsWorkers(config)) stopped.then(() => endUnlessOpened(opening, config));
+  if (!startsWorkers(config)) stopped.then(() => isOpening && endStart());
   const gateway = await opening;
+  isOpening = false;
   if (!gateway) {
     if (stopping.signal.aborted) sayStopped();
     else process.exitCode = 1;
@@ -67,15 +68,8 @@ async function writeUrl({ WRITE_URL_TO: file }: Config, url: string): Promise<vo
   });
 }
 
-/** How long, in milliseconds, a start may go on after a signal to stop, so that it leaves no half of a new database. */
-const longestStart = 5_000;
-
-/** Ends a process that was told to stop while it started, unless it serves in time and closes as it should. */
-async function endUnlessOpened(opening: Promise<unknown>, { DATABASE_URL }: Config): Promise<void> {
-  // A server rolls back what is not committed.
-  const longest = DATABASE_URL === undefined ? longestStart : 0;
-  const isOver = () => true;
-  if (await resultWithin(longest, opening.then(isOver, isOver))) return;
+/** Ends a process that was told to stop while it started: the next start removes a new database that is not complete. */
+function endStart(): never {
   // The process that started a worker says it for all of them.
   if (!cluster.isWorker) sayStopped();
   process.exit(0);

@@ -21,21 +21,19 @@ import {
   type Deadlines,
   type Exchange,
   type ExchangeListener,
-  type Outcome,
   openExchange,
 } from '../http/exchange.ts';
 import { formFor, send, sendStream } from '../http/send.ts';
 import { createRequestLog } from '../telemetry/log.ts';
-import { createPipeline, type Outages, type ServerOptions } from './pipeline.ts';
+import { createPipeline, type Fail, type ServerOptions } from './pipeline.ts';
 
 export function createGatewayServer(options: ServerOptions): Server {
   const { config, logger, closing, hooks, timeouts = defaultTimeouts } = options;
   // Each stream adds a listener, so many listeners are no leak here.
   setMaxListeners(0, closing);
   const deadlines = createRequestDeadlines(options);
-  const outages = createOutages(logger);
-  const listener = createListener(options, deadlines, outages.count);
-  const pipeline = createPipeline(options, deadlines, outages);
+  const listener = createListener(options, deadlines);
+  const pipeline = createPipeline(options, deadlines, createFail(logger));
 
   async function serve(exchange: Exchange): Promise<void> {
     const waiting = connections.begin(exchange);
@@ -92,11 +90,7 @@ export function createGatewayServer(options: ServerOptions): Server {
   return server;
 }
 
-function createListener(
-  { logger, hooks }: ServerOptions,
-  deadlines: Deadlines,
-  countOutcome: (outcome: Outcome) => void,
-): ExchangeListener {
+function createListener({ logger, hooks }: ServerOptions, deadlines: Deadlines): ExchangeListener {
   const log = createRequestLog(logger);
   return {
     endpoints: new Map(hooks.endpoints.map((endpoint) => [endpoint.path, endpoint])),
@@ -104,7 +98,6 @@ function createListener(
     failed: ({ id }, error) => logger.error({ request: id, err: error }, 'request failed'),
     ended(outcome) {
       deadlines.end(outcome.exchange);
-      countOutcome(outcome);
       log(outcome);
       hooks.ended?.(outcome);
     },
@@ -122,36 +115,18 @@ function createRequestDeadlines({ config, hooks }: ServerOptions): Deadlines {
   });
 }
 
-/** Logs one line when the database goes away and one when it is back, however many requests fail in between. */
-function createOutages(logger: Logger): Outages & { count(outcome: Outcome): void } {
-  let outage: { requests: number } | undefined;
+/** The pause, in milliseconds, between two log lines that the database is away, however many requests fail in between. */
+const pauseBetweenReasons = 60_000;
 
-  function fail(error: unknown): never {
+function createFail(logger: Logger): Fail {
+  let logged = Number.NEGATIVE_INFINITY;
+  return (error) => {
     if (!isAway(error)) throw error;
-    if (!outage)
+    const now = performance.now();
+    if (now - logged > pauseBetweenReasons) {
+      logged = now;
       logger.error({ why: errorText(error) }, 'the database is away: requests that need it get a 503');
-    outage ??= { requests: 0 };
+    }
     throw unserved('databaseAway');
-  }
-
-  return {
-    fail,
-    async watch(statement) {
-      const before = outage;
-      try {
-        const result = await statement();
-        // A statement that began earlier says nothing.
-        if (outage && outage === before) {
-          logger.info({ requests: outage.requests }, 'the database is back');
-          outage = undefined;
-        }
-        return result;
-      } catch (error) {
-        return fail(error);
-      }
-    },
-    count({ status }) {
-      if (outage && status === 503) outage.requests++;
-    },
   };
 }

@@ -114,37 +114,25 @@ it.each(['/', '/docs', '/graphql'])(
 
 describe('the preflight of an origin that is not allowed', () => {
   const other = 'http://localhost:3000';
-  const served = `${local}, and open ${local}`;
-
-  it.each<[string, () => TestGateway, string]>([
-    [other, () => closed, `: to allow them, set CORS_ORIGINS=${other}`],
-    // The other origins are not disclosed.
-    [other, () => open, `: to allow them, add ${other} to CORS_ORIGINS`],
-    [
-      'null',
-      () => closed,
-      `: it is that of a file. Serve it, such as by python3 -m http.server 5173, set CORS_ORIGINS=${served}`,
-    ],
-    // CORS_ORIGINS cannot have these.
-    ...['x', 'file://', 'chrome-extension://abc/page'].map((origin): [string, () => TestGateway, string] => [
-      origin,
-      () => closed,
-      '',
-    ]),
-  ])('%s is rejected with a message that says how to allow it', async (origin, gateway, remedy) => {
-    const message = `"${origin}" is not an origin whose pages may use this gateway${remedy}`;
-    const rest = await preflight(gateway(), origin);
-    expect([rest.status, await rest.json()]).toEqual([403, { ok: false, error: message }]);
-    const graphql = await preflight(gateway(), origin, '/graphql');
-    expect([graphql.status, await graphql.json()]).toMatchObject([403, { errors: [{ message }] }]);
-  });
+  it.each([other, 'null', 'x', 'chrome-extension://abc/page'])(
+    '%s is rejected with a message that names the setting, and no other origin',
+    async (origin) => {
+      const message = `"${origin}" is not an origin whose pages may use this gateway: CORS_ORIGINS does not name it`;
+      for (const gateway of [open, closed]) {
+        const rest = await preflight(gateway, origin);
+        expect([rest.status, await rest.json()]).toEqual([403, { ok: false, error: message }]);
+        const graphql = await preflight(gateway, origin, '/graphql');
+        expect([graphql.status, await graphql.json()]).toMatchObject([403, { errors: [{ message }] }]);
+      }
+    },
+  );
 
   it('is logged once per origin, for at most a hundred origins', async () => {
     const gateway = await openOther({ logLevel: 'warn' });
     const lines = () => gateway.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
     await preflight(gateway, other);
     await ask(gateway, '/graphql', { Origin: other });
-    expect(lines()).toMatchObject([{ msg: expect.stringContaining(`set CORS_ORIGINS=${other}`) }]);
+    expect(lines()).toMatchObject([{ msg: expect.stringContaining(other) }]);
     for (let port = 1; port <= 110; port++) await preflight(gateway, `http://h:${port}`);
     expect(lines()).toHaveLength(100);
     await gateway.close();

@@ -9,8 +9,6 @@ const browser = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
 it.each([
   ['GET', '/nothing', 404, 'Not Found', 'There is no page at this address.'],
-  ['GET', '/api//graphql', 404, 'Not Found', 'GraphQL is at /graphql, without a slash behind it.'],
-  ['GET', '/api/dtt', 404, 'Not Found', 'The REST interface is below /api/v1'],
   ['GET', '/guides/nothing', 404, 'Not Found', 'Try /guides.'],
   ['POST', '/docs', 405, 'Method Not Allowed', 'Only GET and HEAD.'],
 ])('a browser that sends %s %s gets a page, with the pages that there are', async (method, path, ...says) => {

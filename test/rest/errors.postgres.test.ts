@@ -5,7 +5,7 @@ import type { Sql } from '../../src/database/reader/sql.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { createContext } from '../../src/schema/context.ts';
 import { executions } from '../../src/schema/operation.ts';
-import { graphqlOnce, openBeside, openTestGateway, postJson, rest } from '../support/gateway.ts';
+import { graphqlOnce, postJson, rest } from '../support/gateway.ts';
 import { idsOf, listOf, pathsFor, recordOf, withId } from '../support/restResponses.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
@@ -70,26 +70,6 @@ describe('a token', () => {
     expect(response.errors).toEqual([
       { message: `Unauthorized: ${problem}`, extensions: { code: 'UNAUTHENTICATED' } },
     ]);
-  });
-
-  it('is not required from a browser that opens /api/v1, which is redirected to the reference', async () => {
-    const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
-    const open = async (path: string, headers: Record<string, string>, { url } = gateway, method = 'GET') => {
-      const response = await fetch(`${url}/api/v1${path}`, { method, headers, redirect: 'manual' });
-      await response.text();
-      if (response.status === 302) expect(response.headers.get('Vary')).toContain('Accept, Authorization');
-      return [response.status, response.headers.get('Location')];
-    };
-    for (const target of ['', '?x=1'])
-      expect(await open(target, { Accept: accept })).toEqual([302, '../docs']);
-    for (const path of ['/', '/dtt']) expect(await open(path, { Accept: accept })).toEqual([401, null]);
-    expect(await open('', { Accept: `application/json, ${accept}` })).toEqual([401, null]);
-    expect(await open('', { Accept: accept }, gateway, 'POST')).toEqual([401, null]);
-    expect(await open('', { Accept: accept, Authorization: 'Bearer x' })).toEqual([401, null]);
-    const settings = { INTROSPECTION: 'off' };
-    const withoutDocs = await openTestGateway(await openBeside(gateway.database), { settings });
-    expect(await open('', { Accept: accept }, withoutDocs)).toEqual([401, null]);
-    await withoutDocs.close();
   });
 });
 

@@ -58,7 +58,7 @@ export function restrictedList(
  * The rows that meet both conditions. The columns of a unique key stay where they have to be.
  * @param condition is of this program, and is not restricted itself.
  */
-export function rowsOf(
+function rowsOf(
   viewer: ViewerRef,
   model: ModelName,
   where: unknown = {},
@@ -108,7 +108,7 @@ const selectionOf = (scope: Scope, model: ModelName, { select, include }: Args):
 });
 
 /** A `select` or `include`. */
-export const fieldsOf = (scope: Scope, model: ModelName, wanted: Args): Args =>
+const fieldsOf = (scope: Scope, model: ModelName, wanted: Args): Args =>
   changed(wanted, (name, value) => {
     const link = relationOf(model, name);
     if (!value) return value;
@@ -158,11 +158,11 @@ function safeLink(model: ModelName, name: string, link: Relation): ModelName {
 }
 
 /** Changes one value, or each of several. */
-export const every = (value: unknown, change: (each: Args) => unknown): unknown =>
+const every = (value: unknown, change: (each: Args) => unknown): unknown =>
   Array.isArray(value) ? value.map(change) : change(value as Args);
 
 /** The same properties with other values. */
-export const changed = (args: Args, change: (name: string, value: unknown) => unknown): Args =>
+const changed = (args: Args, change: (name: string, value: unknown) => unknown): Args =>
   Object.fromEntries(Object.entries(args).map(([name, value]) => [name, change(name, value)]));
 
 export function refuse(message: string): never {
