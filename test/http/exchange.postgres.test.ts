@@ -1,9 +1,11 @@
 /** Exchanges and their lines in the log: one per request, with its operation and without personal data. */
 
 import { type IncomingMessage, request } from 'node:http';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { ambiguityOf } from '../../src/http/request.ts';
+import { jsonResponse, textResponse } from '../../src/http/response.ts';
+import { send } from '../../src/http/send.ts';
 import { openExchanges } from '../support/exchanges.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
@@ -105,6 +107,17 @@ describe('an exchange', () => {
     handle = ({ response }) => response.end();
     await ask(target);
     expect(seen).toMatchObject({ endpoint, target: expected, path, operation: undefined });
+  });
+
+  it('gets no second response', async () => {
+    const again = vi.fn();
+    handle = (exchange) => {
+      send(exchange, jsonResponse(200, '"…"'));
+      send(exchange, textResponse(500, 'again'));
+      again();
+    };
+    expect(await ask('/')).toBe(200);
+    expect(again).toHaveBeenCalled();
   });
 
   it('whose client left before there was a status is logged without one', async () => {

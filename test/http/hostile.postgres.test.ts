@@ -439,21 +439,6 @@ describe('from the address of one proxy, a new connection is served beside', () 
     for (const stream of streams) stream.leave();
     await other.close();
   });
-
-  it('many idle ones that had a token, of which the oldest is ended', async () => {
-    const { other, request } = await openSmall();
-    const users: Awaited<ReturnType<typeof openRaw>>[] = [];
-    for (let count = 0; count < 10; count++) {
-      const user = await openRaw(other.url);
-      user.socket.write(get('/api/v1/users/me'));
-      await expect.poll(() => parseResponses(user.received())).toHaveLength(1);
-      users.push(user);
-    }
-    expect((await request()).status).toBe(200);
-    expect(users.map(({ socket }) => socket.readableEnded)).toEqual(users.map((user) => user === users[0]));
-    for (const { socket } of users) socket.destroy();
-    await other.close();
-  });
 });
 
 describe('closing the gateway', () => {
