@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   createToken,
@@ -6,12 +7,14 @@ import {
   findToken,
   findTokens,
   listTokens,
+  lockViewer,
   revokeToken,
   rotateToken,
   stateOf,
   TokenError,
 } from '../../src/auth/tokens.ts';
 import { listUsers } from '../../src/auth/users.ts';
+import { inTransaction } from '../../src/database/transaction.ts';
 import { databaseWith } from '../support/setUp.ts';
 
 const { database } = await databaseWith();
@@ -159,15 +162,28 @@ it('a token that expires now frees its slot and its name for another one, and st
   const now = stopNow();
   const { client, pool, sql } = database;
   const user = await createUser('expiring');
+  // One that was revoked before its end, and one of another user, stay as they are.
+  const untouched = [
+    [user, { expiresAt: new Date(now + past), revokedAt: new Date(now + longPast) }],
+    [await createUser('beside'), { expiresAt: new Date(now + past) }],
+  ] as const;
+  for (const [username, data] of untouched)
+    await client.apiToken.update({ where: { id: (await createToken(pool, username, 'a')).id }, data });
+  const stay = { where: { expiresAt: new Date(now + past) }, orderBy: { id: 'asc' } } as const;
+  const before = await client.apiToken.findMany(stay);
   const names = ['a', 'b', 'c', 'd', 'e'];
   const [first] = await Promise.all(names.map((name) => createToken(pool, user, name)));
   const { token } = first ?? expect.fail('there is none');
   const expireAt = (time: number) =>
-    client.apiToken.updateMany({ where: { user: { username: user } }, data: { expiresAt: new Date(time) } });
+    client.apiToken.updateMany({
+      where: { user: { username: user }, revokedAt: null },
+      data: { expiresAt: new Date(time) },
+    });
   await expireAt(now + 1);
   await expect(createToken(pool, user, 'a')).rejects.toThrow('Another active token has the name');
   await expireAt(now);
   for (const name of names) await createToken(pool, user, name);
+  expect(await client.apiToken.findMany(stay)).toEqual(before);
   const [found] = (await findTokens(sql, [digestOf(token)])).values();
   expect(found?.validUntil).toBe(0);
   for (const [expiresAt, message] of [
@@ -175,6 +191,22 @@ it('a token that expires now frees its slot and its name for another one, and st
     [now + 1, 'The account already has 5 active tokens; revoke one first'],
   ] as const)
     await expect(createToken(pool, user, 'f', { expiresAt: new Date(expiresAt) })).rejects.toThrow(message);
+});
+
+it('a token is not revoked while a change by it is under way', async () => {
+  const { pool, client, sql } = database;
+  const { id, token } = await createToken(pool, await createUser('changing'), 'x', { scope: 'manage' });
+  const { userId, digest } = (await findToken(sql, token)) ?? expect.fail('there is none');
+  const events: string[] = [];
+  const changing = inTransaction(pool, async (connection) => {
+    await lockViewer(connection, { id: userId, tokenId: id, digest });
+    await sleep(200);
+    events.push('changed');
+  });
+  await sleep(100);
+  await revokeToken(client, id).then(() => events.push('revoked'));
+  await changing;
+  expect(events).toEqual(['changed', 'revoked']);
 });
 
 describe('createToken', () => {
