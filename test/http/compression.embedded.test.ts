@@ -8,8 +8,6 @@ import { openTestGateway } from '../support/gateway.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice']);
-const [activeTemplateId] = alice.dttTemplates;
-await gateway.database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId } });
 
 const list = '/api/v1/dtt/sessions';
 const introspection = '{ __schema { types { name description fields { name description } } } }';
@@ -45,27 +43,6 @@ it.each([
     }
   },
 );
-
-const events = { 'Accept-Encoding': 'gzip, br', Accept: 'text/event-stream' };
-
-it('a stream is not compressed, and delivers each event when it is sent', async () => {
-  const { response, headers, abort } = await open(
-    '/graphql',
-    events,
-    'subscription { activeDttTemplate { message } }',
-  );
-  expect(headers).not.toHaveProperty('content-encoding');
-  expect(headers.vary).toBe('Authorization, Accept');
-  let read = '';
-  response.setEncoding('utf8').on('data', (piece) => {
-    read += piece;
-  });
-  for (const message of ['short', 'longer'.repeat(20_000)]) {
-    await gateway.database.client.dttTemplate.updateMany({ data: { message } });
-    await expect.poll(() => read.includes(`"message":"${message}"`)).toBe(true);
-  }
-  abort();
-});
 
 it('no response is compressed, nor has Accept-Encoding in its Vary header, with COMPRESSION=off', async () => {
   const settings = { COMPRESSION: 'off' };
