@@ -99,7 +99,12 @@ it('the rate limit of a token counts cached responses as well, and each response
     const rejected = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
     expect(rejected).toMatchObject({
       status: 429,
-      errors: [{ message: 'Too many requests', extensions: { code: 'TOO_MANY_REQUESTS' } }],
+      errors: [
+        {
+          message: 'Too many requests',
+          extensions: { code: 'TOO_MANY_REQUESTS', retryAfter: expect.any(Number) },
+        },
+      ],
     });
     // Each token has a limit of its own.
     const { token } = await createToken(database.pool, 'alice', 'another');

@@ -1,5 +1,6 @@
 /** How many clients a process takes, by how many descriptors it may have, and how many of them from one address. */
 
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect, Socket } from 'node:net';
@@ -23,6 +24,11 @@ it.each([
     expect(mostConnections(own, descriptors)).toBe(clients);
   },
 );
+
+it.runIf(process.platform === 'linux')('takes as many descriptors as this process may have', () => {
+  const descriptors = Number(execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }));
+  expect(mostConnections(10)).toBe(mostConnections(10, descriptors));
+});
 
 /** What happened on a connection: nothing, or its last request, behind others or alone. */
 type State =

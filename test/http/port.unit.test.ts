@@ -75,6 +75,9 @@ it.each([
   ['0.0.0.0', 'http://127.0.0.1:4000', true],
   ['::', 'http://[::1]:4000', true],
   ['::ffff:0.0.0.0', 'http://127.0.0.1:4000', true],
+  ['0', 'http://127.0.0.1:4000', true],
+  ['10.1', 'http://10.1:4000', false],
+  ['a b', 'http://a b:4000', false],
 ])('a server on %s is reached at %s, and listens on every address: %s', (host, origin, everywhere) => {
   expect(originOf(host, 4000)).toBe(origin);
   expect(isEverywhere(host)).toBe(everywhere);

@@ -12,6 +12,10 @@ it.each<[string, boolean, string | undefined, Record<string, string>, number?]>(
   ['IPv4', true, local, { host: name }],
   ['another address of the network', true, '127.8.0.1', { host: '127.8.0.1' }],
   ['IPv6', true, '::1', { host: '[::1]:4000' }],
+  ['a rooted name', true, local, { host: 'localhost.:4000' }],
+  ...['x@localhost', 'localhost/x', 'localhost:99999', 'x[::1]'].map(
+    (host): [string, boolean, string, Record<string, string>] => [`the host ${host}`, false, local, { host }],
+  ),
   ['IPv4 as IPv6', true, '::ffff:127.0.0.1', { host: name }],
   ['another machine', false, '192.0.2.1', { host: name }],
   ['another machine as IPv6', false, '::ffff:192.0.2.1', { host: name }],
@@ -43,7 +47,8 @@ it.each<[string | undefined, string[]]>([
   [' Application/JSON ; charset="UTF-8" ', [json]],
   ['text/html;charset=utf8, application/json;charset="UTF8";q=0.5', [html, json]],
   ['application/json;charset=iso-8859-1', []],
-  ['application/json;profile=x', [json]],
+  ['application/json;profile=x;seq=1', [json]],
+  ['', [json, plain, html]],
   ['text/*', [plain, html]],
   // By weight, then in the order of the header.
   ['text/html, application/json', [html, json]],
@@ -58,8 +63,8 @@ it.each<[string | undefined, string[]]>([
 });
 
 it('ignores a header that is too long, and would take long to read', () => {
-  expect(acceptedOf([plain, html], `text/html${',*/*;q=0.1'.repeat(99)}`)).toEqual([html, plain]);
-  expect(acceptedOf([plain, html], `text/html${',*/*;q=0.1'.repeat(100)}`)).toEqual([plain, html]);
+  expect(acceptedOf([plain, html], ` text/html${',*/*;q=0.1'.repeat(99)}`)).toEqual([html, plain]);
+  expect(acceptedOf([plain, html], `  text/html${',*/*;q=0.1'.repeat(99)}`)).toEqual([plain, html]);
 });
 
 it('a body is read from many small pieces, none of which is kept', async () => {

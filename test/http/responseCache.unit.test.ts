@@ -300,6 +300,15 @@ describe('memory', () => {
     expect(responseCache.usage().entries).toBe(3);
   });
 
+  it('is not taken by a response that is larger than all of it', async () => {
+    const { responseCache } = open(1.7 * size);
+    await responseCache.compute(alice, '/small', good('x'));
+    const { body } = await responseCache.compute(alice, '/large', long('xx'));
+    expect(body.length).toBeGreaterThan(2 * size);
+    expect(textOf(responseCache.get(alice, '/small'))).toBe('x');
+    expect(responseCache.usage().entries).toBe(1);
+  });
+
   it('of a small response does not include the larger buffer that it was made in', async () => {
     const { responseCache } = open();
     await responseCache.compute(alice, '/dtt', good('trainers'));
