@@ -26,19 +26,11 @@ async function createUser(username: string, subscriptionTier = 'ultra'): Promise
 
 describe('a token', () => {
   it('has a prefix and 256 random bits, and is stored as its digest alone', async () => {
-    const user = await createUser('random');
-    const tokens = new Set<string>();
-    for (let count = 0; count < 3; count++) {
-      const { id, token } = await createToken(database.pool, user, `test ${count}`);
-      tokens.add(token);
-      expect(token).toMatch(/^dvt_[A-Za-z0-9_-]{43}$/);
-      const stored = await database.client.apiToken.findUniqueOrThrow({ where: { id } });
-      const digest = Buffer.from(stored.digest);
-      expect(digest).toEqual(createHash('sha256').update(token).digest());
-      expect(digest.toString('hex')).toBe(digestOf(token));
-      expect(JSON.stringify(stored)).not.toContain(token.slice(4));
-    }
-    expect(tokens.size).toBe(3);
+    const { id, token } = await createToken(database.pool, await createUser('random'), 'x');
+    expect(token).toMatch(/^dvt_[A-Za-z0-9_-]{43}$/);
+    const stored = await database.client.apiToken.findUniqueOrThrow({ where: { id } });
+    expect(Buffer.from(stored.digest)).toEqual(createHash('sha256').update(token).digest());
+    expect(JSON.stringify(stored)).not.toContain(token.slice(4));
   });
 
   it('is not looked up in the database if it cannot be one', async () => {
