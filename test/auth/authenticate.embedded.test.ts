@@ -81,31 +81,19 @@ it.each([
 
 it('the rate limit of a token counts cached responses as well, and each response says how many requests are left', () =>
   withGateway({ tokens: 4 }, async (gateway) => {
-    for (const left of [3, 2, 1, 0]) {
-      const { status, headers } = await rest(gateway, alice.token, '/users/me');
-      expect(status).toBe(200);
-      expect(headers.get('RateLimit-Policy')).toBe('"token";q=4;w=60');
-      expect(headers.get('RateLimit')).toMatch(new RegExp(`^"token";r=${left};t=([1-9]|[1-5]\\d|60)$`));
-      expect(headers.get('Retry-After')).toBeNull();
+    for (const [count, status] of [200, 200, 200, 200, 429].entries()) {
+      const response = await rest(gateway, alice.token, '/users/me');
+      expect(response.status).toBe(status);
+      expect(response.headers.get('RateLimit-Policy')).toBe('"token";q=4;w=60');
+      expect(response.headers.get('RateLimit')).toMatch(`"token";r=${Math.max(3 - count, 0)};t=`);
+      if (status === 429) expect(response.body).toEqual({ ok: false, error: 'Too many requests' });
     }
     expect(gateway.responseCache.counters.hits).toBe(3);
-
-    const { status, headers, body } = await rest(gateway, alice.token, '/users/me');
-    expect({ status, body }).toEqual({ status: 429, body: { ok: false, error: 'Too many requests' } });
-    expect(headers.get('RateLimit')).toMatch(/^"token";r=0;t=\d+$/);
-    expect(headers.get('RateLimit')).toContain(`;t=${headers.get('Retry-After')}`);
-    expect(headers.get('Cache-Control')).toBe('no-store');
-
-    const rejected = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
-    expect(rejected).toMatchObject({
-      status: 429,
-      errors: [
-        {
-          message: 'Too many requests',
-          extensions: { code: 'TOO_MANY_REQUESTS', retryAfter: expect.any(Number) },
-        },
-      ],
-    });
+    const { status, headers, errors } = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
+    const retryAfter = Number(headers.get('Retry-After'));
+    expect([status, headers.get('RateLimit')]).toEqual([429, `"token";r=0;t=${retryAfter}`]);
+    const extensions = { code: 'TOO_MANY_REQUESTS', retryAfter };
+    expect(errors).toEqual([{ message: 'Too many requests', extensions }]);
     // Each token has a limit of its own.
     const { token } = await createToken(database.pool, 'alice', 'another');
     for (const other of [token, bob.token])
