@@ -73,8 +73,6 @@ type Database = Pick<pg.ClientBase, 'query'>;
 
 /** The reason why a token was not created, rotated or revoked. Clients see it as well. */
 export class TokenError extends GraphQLError {
-  override name = 'TokenError';
-
   constructor(
     message: string,
     { argument, code = 'BAD_USER_INPUT' }: { argument?: string; code?: ErrorCode } = {},

@@ -153,8 +153,6 @@ interface ConnectionState {
 }
 
 function open(connections: Map<Duplex, ConnectionState>, socket: Socket): ConnectionState {
-  // Node remembers the address once it was read: rate limits count requests whose client has left as well.
-  void socket.remoteAddress;
   const connection: ConnectionState = { latest: undefined, hasViewer: false, queued: undefined };
   connections.set(socket, connection);
   socket.once('close', () => {
@@ -178,6 +176,7 @@ function noteAddress(
   connection: ConnectionState,
   most: number,
 ): void {
+  // Node remembers the address once it was read: rate limits count requests whose client has left as well.
   const address = networkOf(socket.remoteAddress ?? '');
   const own = (byAddress.get(address) ?? new Map()).set(socket, connection);
   byAddress.set(address, own);

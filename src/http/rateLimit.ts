@@ -139,8 +139,7 @@ export function createRateLimit(name: string, limit: number, shared: pg.Pool | u
 const withoutNames = (pool: pg.Pool): pg.Pool =>
   Object.create(pool, {
     query: {
-      value: (query: string | pg.QueryConfig, values?: unknown[]) =>
-        typeof query === 'string' ? pool.query(query, values) : pool.query(query.text, query.values),
+      value: ({ text, values }: pg.QueryConfig) => pool.query(text, values),
     },
   });
 

@@ -91,8 +91,7 @@ export function revalidated(
 
 /** Whether `If-None-Match` has the given tag, by the weak comparison (RFC 9110, section 13.1.2). */
 export function matches(condition: string, etag: string): boolean {
-  if (condition === etag) return true;
-  return condition.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
+  return condition.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')));
 }
 
 /**

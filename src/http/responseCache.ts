@@ -48,7 +48,6 @@ export function createResponseCache(feed: ChangeFeed, options: ResponseCacheOpti
 
     /** The cached response, if it is still valid. A promise if the cache has to wait for announcements to know. */
     get(viewerId: number, request: string): HttpResponse | undefined | Promise<HttpResponse | undefined> {
-      if (options.maxBytes === 0) return undefined;
       const found = find(viewerId, request);
       if (!found || versions.isCaughtUp(viewerId)) return count(found);
       return versions

@@ -165,6 +165,11 @@ describe('a token', () => {
     ['revoked', '"revokedAt" = now()', 'Unauthorized: the token is unknown or revoked'],
     ['expired', '"expiresAt" = now()', 'Unauthorized: the token has expired or was replaced'],
     ['narrowed', `scope = 'activate'`, 'Forbidden: this needs a token with the scope manage'],
+    [
+      'narrowed elsewhere',
+      `scope = 'manage_on_loopback'`,
+      'Forbidden: this needs a token with the scope manage',
+    ],
   ])('changes no tokens once it is %s, although its request came before', async (_, change, message) => {
     const account = await open();
     const { manager, managerId, userId } = account;
@@ -428,6 +433,8 @@ it('an account creates at most 20 tokens within an hour, so that it cannot leave
   await createToken(pool, account.username, 'by the operator');
   await age(61);
   expect(await problemOf('one more')).toBeUndefined();
+  await addRevoked(account.userId, 20);
+  expect(await problemOf('again')).toMatchObject({ extensions: { code: 'TOO_MANY_REQUESTS' } });
 });
 
 describe('what is rejected changes nothing', () => {

@@ -1,9 +1,14 @@
 /** How many clients a process takes, by how many descriptors it may have, and how many of them from one address. */
 
-import { createServer } from 'node:http';
-import { Socket } from 'node:net';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import { connect, Socket } from 'node:net';
 import { expect, it } from 'vitest';
+import { addressOf } from '../../src/http/clientAddress.ts';
 import { mostConnections, timeouts, watchConnections } from '../../src/http/connections.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+import { listen } from '../support/listen.ts';
 
 it.each([
   [1_024, 10, 814],
@@ -20,20 +25,101 @@ it.each([
   },
 );
 
-it.each<[string, readonly string[], readonly boolean[], trustedProxies?: number]>([
-  ['one network of IPv6', ['fd00::1', 'fd00::2', 'fd00::3'], [true, false, false]],
-  ['several networks of IPv6', ['fd00::1', 'fd00:0:0:1::1', 'fd00:0:0:2::1'], [false, false, false]],
-  ['one address of IPv4', ['127.0.0.1', '::ffff:127.0.0.1', '127.0.0.1'], [true, false, false]],
-  ['a trusted proxy, unless one is left', ['::1', '::1', '::1'], [false, false, false], 1],
+it.runIf(process.platform === 'linux')('takes as many descriptors as this process may have', () => {
+  const descriptors = Number(execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }));
+  expect(mostConnections(10)).toBe(mostConnections(10, descriptors));
+});
+
+/** What happened on a connection: nothing, or its last request, behind others or alone. */
+type State =
+  | 'silent'
+  | 'page'
+  | 'user'
+  | 'user, then page'
+  | 'upload'
+  | 'running'
+  | 'stream'
+  | 'ended stream';
+
+const exchangeOf = (socket: Socket, state: string) =>
+  // The parts of an exchange that are used.
+  ({
+    request: { socket, complete: state !== 'upload' },
+    response: { socket, writableFinished: !['running', 'stream'].includes(state) },
+    hasViewer: state !== 'page',
+    isInQuota: state.endsWith('stream'),
+  }) as unknown as Exchange;
+
+it.each<
+  [what: string, number | undefined, before: (State | [State, address: string])[], trustedProxies?: number]
+>([
+  ['the oldest', 0, ['silent', 'silent', 'silent']],
+  ['the oldest that is idle', 1, ['running', 'user', 'user, then page']],
+  ['the oldest without a token', 2, ['user', 'user, then page', 'page']],
+  ['none whose request or response is on its way', 1, ['upload', 'page', 'running']],
+  ['itself, if all others are busy', 3, ['upload', 'running', 'running']],
+  ['none beside streams', undefined, ['stream', 'stream', 'stream', 'page', 'page']],
+  ['one whose stream has ended', 1, ['stream', 'ended stream', 'running', 'running']],
+  [
+    'none of another address',
+    1,
+    [['page', '10.0.0.1'], ['page', '::ffff:127.0.0.1'], ['page', '127.0.0.1'], 'page'],
+  ],
+  [
+    'none of another network',
+    1,
+    [
+      ['page', 'fd00:0:0:1::1'],
+      ['page', 'fd00::1'],
+      ['page', 'fd00::2'],
+      ['page', 'fd00::3'],
+    ],
+  ],
+  [
+    'none, if there are no more from an address',
+    undefined,
+    [['page', '10.0.0.1'], ['page', '10.0.0.2'], 'page'],
+  ],
+  ['none from a trusted proxy, unless one is left', undefined, ['silent', 'silent', 'silent', 'silent'], 1],
+  [
+    'the oldest from a trusted proxy, if one is left',
+    0,
+    ['silent', 'silent', 'silent', 'silent', 'silent'],
+    1,
+  ],
 ])(
-  'beyond half of all connections, the oldest is ended of those from %s',
-  (_, addresses, ended, proxies = 0) => {
+  'beyond half of all connections, a new one from the address of the last ends %s',
+  (_, expected, before, trustedProxies = 0) => {
     const server = createServer();
-    server.maxConnections = 4;
-    watchConnections(server, timeouts, new AbortController().signal, proxies);
-    const sockets = addresses.map((value) => Object.defineProperty(new Socket(), 'remoteAddress', { value }));
-    for (const socket of sockets) server.emit('connection', socket);
-    expect(sockets.map((socket) => socket.writableEnded)).toEqual(ended);
+    server.maxConnections = 6;
+    const { begin } = watchConnections(server, timeouts, new AbortController().signal, trustedProxies);
+    let address = '127.0.0.1';
+    function open(given: State | [State, string]): Socket {
+      const [state, value] = typeof given === 'string' ? [given, address] : given;
+      address = value;
+      const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value });
+      server.emit('connection', socket);
+      for (const each of state.split(', then ')) if (each !== 'silent') void begin(exchangeOf(socket, each));
+      return socket;
+    }
+    const sockets = [...before, 'silent' as const].map(open);
+    const ended = sockets.flatMap((socket, index) => (socket.writableEnded ? index : []));
+    expect(ended).toEqual(expected === undefined ? [] : [expected]);
     for (const socket of sockets) socket.destroy();
   },
 );
+
+it('the address of a client is known also after the client has closed the connection', async () => {
+  const server = createServer();
+  watchConnections(server, timeouts, new AbortController().signal, 0);
+  // What an event of a server is emitted with.
+  const requested = once(server, 'request') as Promise<[IncomingMessage]>;
+  const { port } = new URL(await listen(server));
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  const [request] = await requested;
+  socket.destroy();
+  await once(request.socket, 'close');
+  expect(addressOf(request, 0)).toBe('127.0.0.1');
+  server.close();
+});

@@ -1,9 +1,11 @@
 /** Exchanges and their lines in the log: one per request, with its operation and without personal data. */
 
 import { type IncomingMessage, request } from 'node:http';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { ambiguityOf } from '../../src/http/request.ts';
+import { jsonResponse, textResponse } from '../../src/http/response.ts';
+import { send } from '../../src/http/send.ts';
 import { openExchanges } from '../support/exchanges.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
@@ -14,6 +16,7 @@ const usableId = /^[\w.-]{1,64}$/;
 /** Sends a request, and waits for its line in the log. */
 async function lineOf(path: string, { headers, ...options }: RequestInit = {}) {
   const before = gateway.log.length;
+  const began = performance.now();
   const response = await fetch(gateway.url + path, {
     redirect: 'manual',
     ...options,
@@ -25,6 +28,8 @@ async function lineOf(path: string, { headers, ...options }: RequestInit = {}) {
   expect(lines).toHaveLength(1);
   const line = JSON.parse(lines[0] ?? '');
   expect(response.headers.get('X-Request-Id')).toBe(line.request);
+  expect(line.ms).toBeGreaterThan(0);
+  expect(line.ms).toBeLessThan(performance.now() - began);
   return { line, text: lines[0] ?? '' };
 }
 
@@ -55,7 +60,6 @@ describe('the log line of a request', () => {
       const { line, text } = await lineOf(path.replace('SESSION', String(alice.dttSessions[0])), init);
       expect(line).toMatchObject({ level: 30, msg: 'responded', endpoint, status, method });
       expect(line.operation).toBe(operation);
-      expect(line.ms).toBeGreaterThan(0);
       expect(line.request).toMatch(usableId);
       expect(text).not.toContain(alice.token);
       expect(text).not.toMatch(/secret/i);
@@ -67,6 +71,7 @@ describe('the log line of a request', () => {
     ['replaced if it could forge a log line', 'x" "level":60', expect.not.stringContaining('level')],
     ['replaced if it is longer', 'x'.repeat(65), expect.stringMatching(/^[\da-f-]{36}$/)],
     ['replaced if it is a token', `dvt_${'A'.repeat(43)}`, expect.stringMatching(/^[\da-f-]{36}$/)],
+    ['replaced if it is a part of the token', alice.token.slice(4), expect.stringMatching(/^[\da-f-]{36}$/)],
   ])('has the X-Request-Id of the client, which is %s', async (_, given, expected) => {
     const { line } = await lineOf('/healthz', { headers: { 'X-Request-Id': given } });
     expect(line.request).toEqual(expected);
@@ -100,11 +105,23 @@ describe('an exchange', () => {
     ['http://elsewhere/api/v1/dtt', 'rest', '/api/v1/dtt', '/api/v1/dtt'],
     ['HTTPS://elsewhere:1/graphql?query={a}', 'graphql', '/graphql?query={a}', '/graphql'],
     ['http://elsewhere', 'page', '/', '/'],
+    ['http://elsewhere?a=/graphql', 'page', '/?a=/graphql', '/'],
     ['/http://elsewhere/graphql', 'page', '/http://elsewhere/graphql', '/http://elsewhere/graphql'],
   ])('for the target %s has the endpoint %s', async (target, endpoint, expected, path) => {
     handle = ({ response }) => response.end();
     await ask(target);
     expect(seen).toMatchObject({ endpoint, target: expected, path, operation: undefined });
+  });
+
+  it('gets no second response', async () => {
+    const again = vi.fn();
+    handle = (exchange) => {
+      send(exchange, jsonResponse(200, '"…"'));
+      send(exchange, textResponse(500, 'again'));
+      again();
+    };
+    expect(await ask('/')).toBe(200);
+    expect(again).toHaveBeenCalled();
   });
 
   it('whose client left before there was a status is logged without one', async () => {
@@ -127,32 +144,33 @@ describe('an exchange', () => {
   });
 });
 
-it.each([
-  ['1.1', ['Host', 'x', 'Authorization', 'Bearer x'], undefined],
+const good = ['', 'x.test', 'x.test:', 'x.test:80', '127.0.0.1:4000', '[::1]', '[::1]:4000', 'x_y'];
+const bad = ['a b', '"x"', '<x>', 'x:y', 'x/y', '[::1', '[]', 'x@y', 'x,y:80:81'];
+const coding = 'Host: x; Transfer-Encoding: Chunked';
+const anotherName = 'Host: x; If-None-Match: x; Authorization: x; If-None-Match: y';
+
+it.each<[message: string | undefined, ...requests: string[]]>([
   // Only names count, not values.
-  ['1.1', ['Host', 'host', 'Authorization', 'authorization', 'X', 'host', 'Y', 'host'], undefined],
-  ['1.1', ['Host', 'x', 'If-None-Match', 'x', 'Authorization', 'x', 'If-None-Match', 'y'], undefined],
-  ['1.1', ['X', 'y'], 'the request has no Host header'],
-  ...['', 'x.test', 'x.test:', 'x.test:80', '127.0.0.1:4000', '[::1]', '[::1]:4000', 'x_y'].map(
-    (host): [string, string[], string | undefined] => ['1.1', ['Host', host], undefined],
-  ),
-  ...['a b', '"x"', '<x>', 'x:y', 'x/y', '[::1', '[]', 'x@y', 'x,y:80:81'].map(
-    (host): [string, string[], string | undefined] => [
-      '1.1',
-      ['Host', host],
-      'Host must be a name or an address, with or without a port',
-    ],
-  ),
-  ['1.0', ['X', 'y'], undefined],
-  ['1.1', ['Host', 'x', 'HOST', 'x'], 'the request has more than one Host header'],
+  [undefined, 'Authorization: authorization; Host: host; X: host; Y: authorization', anotherName, coding],
+  [undefined, ...good.map((host) => `Host: ${host}`)],
+  ['Host must be a name or an address, with or without a port', ...bad.map((host) => `Host: ${host}`)],
+  ['the request has no Host header', 'X: y', 'Authorization: x'],
+  ['Transfer-Encoding must be chunked, or left out', 'Host: x; Transfer-Encoding: gzip, chunked'],
   [
-    '1.1',
-    ['Host', 'x', 'AUTHORIZATION', 'x', 'X', 'y', 'authorization', 'x'],
-    'the request has more than one Authorization header',
+    'the request has more than one Host header',
+    'Host: x; HOST: x',
+    'X: y; Host: x; Authorization: x; Host: x',
   ],
-])('the ambiguity of HTTP/%s with the headers %j is %s', (httpVersion, rawHeaders, expected) => {
-  const host = rawHeaders.find((_, index) => index % 2 === 1 && /^host$/i.test(rawHeaders[index - 1] ?? ''));
-  // The parts of a request that are used.
-  const given = { httpVersion, rawHeaders, headers: { host } } as unknown as IncomingMessage;
-  expect(ambiguityOf(given)).toBe(expected && `Bad request: ${expected}`);
+  ['the request has more than one Authorization header', 'AUTHORIZATION: x; Host: x; authorization: x'],
+])('the ambiguity of a request is %s', (message, ...requests) => {
+  for (const text of requests) {
+    const pairs = text.split('; ').map((header) => header.split(': '));
+    const headers = Object.fromEntries(pairs.map(([name = '', value]) => [name.toLowerCase(), value]));
+    const problemIn = (httpVersion: string) =>
+      // The parts of a request that are used.
+      ambiguityOf({ httpVersion, rawHeaders: pairs.flat(), headers } as unknown as IncomingMessage);
+    const expected = message && `Bad request: ${message}`;
+    expect(problemIn('1.1'), text).toBe(expected);
+    expect(problemIn('1.0'), text).toBe('host' in headers ? expected : undefined);
+  }
 });

@@ -28,24 +28,6 @@ afterEach(async () => {
   await expect.poll(() => gateway.connections(), { interval: 10, timeout: 4_000 }).toBe(0);
 });
 
-it('a connection on which nothing happens for too long is closed', async () => {
-  const gatewayWithTimeout = await openTestGateway(await openBeside(gateway.database), {
-    timeouts: { ...timeouts, silence: 300 },
-  });
-  const reading = fetch(`${gatewayWithTimeout.url}/graphql`, {
-    method: 'POST',
-    headers: {
-      'Content-Type': 'application/json',
-      Accept: 'text/event-stream',
-      Authorization: `Bearer ${alice.token}`,
-    },
-    body: JSON.stringify({ query: 'subscription { activeDttTemplate { name } }' }),
-  }).then((response) => response.text());
-  // On a busy machine it may be closed before the response begins.
-  await expect(reading).rejects.toThrow();
-  await gatewayWithTimeout.close();
-});
-
 type Envelope = 'rest' | 'graphql' | 'page';
 
 const host = () => `Host: x\r\nAuthorization: Bearer ${alice.token}\r\n`;
@@ -74,26 +56,13 @@ const activation = () => `/api/v1/dtt/templates/${alice.dttTemplates[0]}`;
 function expectError({ status, headers, body }: RawResponse, expected: number, envelope: Envelope): void {
   expect({ status, body }).toMatchObject({ status: expected });
   expect(headers['x-content-type-options'] ?? headers.connection).toMatch(/nosniff|close/);
-  if (envelope === 'page') {
-    expect(headers['content-type']).toBe('text/plain; charset=utf-8');
-    expect(body).toMatch(/^[^\n]+\n$/);
-    return;
-  }
-  expect(headers['content-type']).toBe('application/json; charset=utf-8');
   expect(headers['cache-control']).toBe('no-store');
   const error = expect.stringMatching(/./);
-  expect(JSON.parse(body)).toEqual(
-    envelope === 'rest'
-      ? { ok: false, error }
-      : {
-          errors: [
-            expect.objectContaining({
-              message: error,
-              extensions: expect.objectContaining({ code: expect.stringMatching(/^[A-Z_]+$/) }),
-            }),
-          ],
-        },
-  );
+  const errors = [{ message: error, extensions: { code: expect.stringMatching(/^[A-Z_]+$/) } }];
+  const isPage = envelope === 'page';
+  expect(headers['content-type']).toBe(`${isPage ? 'text/plain' : 'application/json'}; charset=utf-8`);
+  if (isPage) expect(body).toMatch(/^[^\n]+\n$/);
+  else expect(JSON.parse(body)).toMatchObject(envelope === 'rest' ? { ok: false, error } : { errors });
 }
 
 /** Sends the bytes, and behind them a request with `Connection: close`; returns the responses once the connection is closed. */
@@ -135,7 +104,6 @@ describe('the gateway rejects', () => {
     ...rejected(400, 'graphql', {
       'a request to GraphQL without a host': () => 'GET /graphql HTTP/1.1\r\n\r\n',
       'an invalid chunk': () => chunked('/graphql', 'zz\r\n'),
-      'a body cut short': () => graphql(validBody.slice(0, -1)),
       'a body that is not UTF-8': () => graphql('{"query":"{ viewer { username } } # \xff"}'),
       'a deeply nested body': () => graphql('['.repeat(deep) + ']'.repeat(deep)),
       'deeply nested variables': () =>
@@ -143,19 +111,12 @@ describe('the gateway rejects', () => {
           `{"query":"query ($ids: [ID!]!) { nodes(ids: $ids) { id } }","variables":{"ids":${'['.repeat(deep)}${']'.repeat(deep)}}}`,
         ),
       'a list of requests': () => graphql(`[${validBody}]`),
-      'null instead of a request': () => graphql('null'),
-      'variables that are not an object': () => graphql('{"query":"{a}","variables":[]}'),
-      'variables in the URL that are not JSON': () => get('/graphql?query={viewer{id}}&variables=%7B'),
     }),
     ...rejected(400, 'page', {
       'a request for a page without a host': () => 'GET /healthz HTTP/1.1\r\n\r\n',
     }),
     ...rejected(431, 'rest', {
       'a header of 100 kB': () => get('/api/v1/dtt', `X: ${long}\r\n`),
-    }),
-    ...rejected(401, 'rest', {
-      'a token of 15 kB': () =>
-        `GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${long.slice(0, 15_000)}\r\n\r\n`,
     }),
     ...rejected(405, 'rest', {
       'a tunnel': () => `CONNECT x:1 HTTP/1.1\r\n${host()}\r\n`,
@@ -180,15 +141,10 @@ describe('the gateway rejects', () => {
       'a body of GraphQL over the limit': () => graphql('x'.repeat(256 * 1024 + 1)),
     }),
     ...rejected(415, 'graphql', {
-      'a body of the type text/plain': () => graphql(validBody, 'Content-Type: text/plain\r\n'),
-      'a body without a type': () => graphql(validBody, ''),
       'a compressed body': () => graphql('\x1f\x8b\x08\0\0', `${json}Content-Encoding: gzip\r\n`),
     }),
     ...rejected(415, 'rest', {
       'a compressed activation': () => activate('{"isActive":true}', `${json}Content-Encoding: gzip\r\n`),
-    }),
-    ...rejected(406, 'graphql', {
-      'an Accept header without an acceptable type': () => graphql(validBody, `${json}Accept: image/png\r\n`),
     }),
   ])('%s', async (_, bytes, status, envelope) => {
     const [rejection = expect.fail('there was no response')] = await responsesTo(bytes());
@@ -239,7 +195,6 @@ describe('the gateway rejects', () => {
 
 describe('the gateway responds to', () => {
   it.each<[string, () => string, number[]]>([
-    ['a target in absolute form', () => get('http://elsewhere/api/v1/users/me'), [200]],
     [
       'an activation as long as the limit',
       () => post(activation(), '{"isActive":true}'.padEnd(64 * 1024)),
@@ -389,16 +344,13 @@ it('an incomplete request gets a 408 after the timeout, or nothing more if it wa
 it('connections that send nothing leave room for others, also from the same address', async () => {
   const other = await openTestGateway(await openBeside(gateway.database), { maxConnections: 20 });
   const silent = [];
-  // A page needs no token, but a request before it had one.
   const user = await openRaw(other.url);
-  for (const [count, path] of ['/api/v1/users/me', '/healthz', '/healthz'].entries()) {
-    user.socket.write(get(path));
-    await expect.poll(() => parseResponses(user.received())).toHaveLength(count + 1);
-  }
+  user.socket.write(get('/api/v1/users/me'));
+  await expect.poll(() => parseResponses(user.received())).toHaveLength(1);
   for (let count = 0; count < 50; count++) silent.push(await openRaw(other.url));
   expect((await rest(other, alice.token, '/users/me')).status).toBe(200);
   user.socket.write(get('/api/v1/users/me', 'Connection: close\r\n'));
-  expect(parseResponses(await user.ended()).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  expect(parseResponses(await user.ended()).map(({ status }) => status)).toEqual([200, 200]);
   await expect.poll(() => other.connections()).toBeLessThanOrEqual(11);
   for (const { socket } of silent) socket.destroy();
   // Those that were closed count no more.
@@ -437,21 +389,6 @@ describe('from the address of one proxy, a new connection is served beside', () 
     }
     expect((await request()).status).toBe(200);
     for (const stream of streams) stream.leave();
-    await other.close();
-  });
-
-  it('many idle ones that had a token, of which the oldest is ended', async () => {
-    const { other, request } = await openSmall();
-    const users: Awaited<ReturnType<typeof openRaw>>[] = [];
-    for (let count = 0; count < 10; count++) {
-      const user = await openRaw(other.url);
-      user.socket.write(get('/api/v1/users/me'));
-      await expect.poll(() => parseResponses(user.received())).toHaveLength(1);
-      users.push(user);
-    }
-    expect((await request()).status).toBe(200);
-    expect(users.map(({ socket }) => socket.readableEnded)).toEqual(users.map((user) => user === users[0]));
-    for (const { socket } of users) socket.destroy();
     await other.close();
   });
 });

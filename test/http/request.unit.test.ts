@@ -1,9 +1,9 @@
-/** Which requests count as sent by the machine itself, and how bodies are read. */
+/** Which requests count as sent by the machine itself, which media types their clients accept, and how bodies are read. */
 
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { isFromLoopback, readBody } from '../../src/http/request.ts';
+import { acceptedOf, isFromLoopback, readBody } from '../../src/http/request.ts';
 
 const local = '127.0.0.1';
 const name = 'localhost:4000';
@@ -12,6 +12,10 @@ it.each<[string, boolean, string | undefined, Record<string, string>, number?]>(
   ['IPv4', true, local, { host: name }],
   ['another address of the network', true, '127.8.0.1', { host: '127.8.0.1' }],
   ['IPv6', true, '::1', { host: '[::1]:4000' }],
+  ['a rooted name', true, local, { host: 'localhost.:4000' }],
+  ...['x@localhost', 'localhost/x', 'localhost:99999', 'x[::1]'].map(
+    (host): [string, boolean, string, Record<string, string>] => [`the host ${host}`, false, local, { host }],
+  ),
   ['IPv4 as IPv6', true, '::ffff:127.0.0.1', { host: name }],
   ['another machine', false, '192.0.2.1', { host: name }],
   ['another machine as IPv6', false, '::ffff:192.0.2.1', { host: name }],
@@ -32,6 +36,35 @@ it.each<[string, boolean, string | undefined, Record<string, string>, number?]>(
   const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: address });
   const request = Object.assign(new IncomingMessage(socket), { headers });
   expect(isFromLoopback(request, trustedProxies)).toBe(expected);
+});
+
+const types = ['application/json', 'text/plain', 'text/html'] as const;
+const [json, plain, html] = types;
+
+it.each<[string | undefined, string[]]>([
+  [undefined, [json, plain, html]],
+  ['*/*', [json, plain, html]],
+  [' Application/JSON ; charset="UTF-8" ', [json]],
+  ['text/html;charset=utf8, application/json;charset="UTF8";q=0.5', [html, json]],
+  ['application/json;charset=iso-8859-1', []],
+  ['application/json;profile=x;seq=1', [json]],
+  ['', [json, plain, html]],
+  ['text/*', [plain, html]],
+  // By weight, then in the order of the header.
+  ['text/html, application/json', [html, json]],
+  ['text/html;q=0.5, application/json;q=0.4, text/plain;q=0', [html, json]],
+  // The most specific range counts.
+  ['*/*, text/html;q=0', [json, plain]],
+  ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', [html, json, plain]],
+  // An invalid weight counts as 0.
+  ['text/html;q=x', []],
+])('reads from the header %j which of the types are accepted, best first', (accept, accepted) => {
+  expect(acceptedOf(types, accept)).toEqual(accepted);
+});
+
+it('ignores a header that is too long, and would take long to read', () => {
+  expect(acceptedOf([plain, html], ` text/html${',*/*;q=0.1'.repeat(99)}`)).toEqual([html, plain]);
+  expect(acceptedOf([plain, html], `  text/html${',*/*;q=0.1'.repeat(99)}`)).toEqual([plain, html]);
 });
 
 it('a body is read from many small pieces, none of which is kept', async () => {

@@ -232,34 +232,26 @@ describe('once a viewer may have seen a change that is not announced yet', () =>
   });
 });
 
-it('while the feed is down nothing is served from the cache, shared or cached', async () => {
-  const { responseCache, lose } = open();
-  await responseCache.compute(alice, '/dtt', good('old'));
-  lose();
-  expect(responseCache.get(alice, '/dtt')).toBeUndefined();
-  const slow = pending();
-  const computing = responseCache.compute(alice, '/dtt', slow.compute);
-  expect(textOf(await responseCache.compute(alice, '/dtt', good('own')))).toBe('own');
-  slow.finish('slow');
-  await computing;
-  expect(responseCache.get(alice, '/dtt')).toBeUndefined();
-  expect(responseCache.counters.shared).toBe(0);
-});
-
-it('no response is served from the cache, nor cached, while the feed is not listening, but has not reported that it is down', async () => {
+it.each<[string, (opened: Opened) => void, later: string | undefined]>([
+  ['is down', ({ lose }) => lose(), undefined],
+  ['is not listening, but has not reported that', ({ falter }) => falter(), 'trainers'],
+])('while the feed %s nothing is served from the cache, shared or cached', async (_, stop, later) => {
   const opened = open();
   const { responseCache } = opened;
   await responseCache.compute(alice, '/dtt', good('trainers'));
-  const slow = pending();
-  const computing = responseCache.compute(alice, '/users/me', slow.compute);
-  opened.falter();
+  const [before, during] = [pending(), pending()];
+  const computing = [responseCache.compute(alice, '/users/me', before.compute)];
+  stop(opened);
   expect(responseCache.get(alice, '/dtt')).toBeUndefined();
   expect(responseCache.versionOf(alice)).toBeUndefined();
-  slow.finish('alice');
-  await computing;
+  computing.push(responseCache.compute(alice, '/dtt', during.compute));
+  expect(textOf(await responseCache.compute(alice, '/dtt', good('own')))).toBe('own');
+  for (const each of [before, during]) each.finish('slow');
+  await Promise.all(computing);
   opened.falter(true);
   expect(responseCache.get(alice, '/users/me')).toBeUndefined();
-  expect(textOf(responseCache.get(alice, '/dtt'))).toBe('trainers');
+  expect(textOf(responseCache.get(alice, '/dtt'))).toBe(later);
+  expect(responseCache.counters).toMatchObject({ misses: 4, shared: 0, overtaken: 1 });
 });
 
 it('the maximum age applies although no change is announced, and is not extended by use', async () => {
@@ -305,6 +297,15 @@ describe('memory', () => {
     await responseCache.compute(alice, '/19', long('y'));
     expect(responseCache.get(alice, '/18')).toBeDefined();
     expect(responseCache.get(alice, '/0')).toBeUndefined();
+  });
+
+  it('is not taken by a response that is larger than all of it', async () => {
+    const { responseCache } = open(1.7 * size);
+    await responseCache.compute(alice, '/small', good('x'));
+    const { body } = await responseCache.compute(alice, '/large', long('xx'));
+    expect(body.length).toBeGreaterThan(2 * size);
+    expect(textOf(responseCache.get(alice, '/small'))).toBe('x');
+    expect(responseCache.usage().entries).toBe(1);
   });
 
   it('of a small response does not include the larger buffer that it was made in', async () => {

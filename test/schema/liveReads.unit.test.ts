@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { createWatchViewer } from '../../src/auth/watchViewer.ts';
-import { createKeyedQueue } from '../../src/database/turns.ts';
+import { createKeyedQueue, createUserQueue } from '../../src/database/turns.ts';
 import { judge } from '../../src/graphql/plugins/liveQueries.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { type HttpResponse, jsonResponse, revalidated } from '../../src/http/response.ts';
@@ -456,4 +456,14 @@ it('the queue pauses after work of a key, even if it failed, and is given its du
   expect(hasBegun).toBe(true);
   expect(durations[0]).toBeGreaterThan(1);
   expect(durations[0]).toBeLessThan(performance.now());
+});
+
+it('a user rests for as long as work of theirs took', async () => {
+  const inTurn = createUserQueue();
+  const clock = vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValueOnce(50);
+  onTestFinished(() => clock.mockRestore());
+  const ended = await inTurn(1, async () => Date.now());
+  const rest = (await inTurn(1, async () => Date.now())) - ended;
+  expect(rest).toBeGreaterThanOrEqual(49);
+  expect(rest).toBeLessThan(1_000);
 });
