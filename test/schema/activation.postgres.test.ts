@@ -175,19 +175,6 @@ describe('an activation that waits for another transaction', () => {
     await untilActive(isActive ? null : before);
     expect(await scheduleType()).toBe('WEEKLY');
   });
-
-  it('succeeds after a deadlock that PostgreSQL resolved against it', async () => {
-    const other = await begin();
-    // This transaction does not check for deadlocks, so PostgreSQL aborts that of the activation.
-    await other.query(`SET LOCAL deadlock_timeout = '1min'`);
-    await other.query(lockViewer, alice.userId);
-    const outcome = activate(alice.dttTemplates[1]);
-    await waiting(1);
-    await other.query('SELECT FROM "DttTemplate" WHERE id = $1 FOR UPDATE', alice.dttTemplates[1]);
-    await other.commit();
-    expect(await outcome).toEqual({ scheduleTypeChanged: true });
-    expect(await active()).toBe(alice.dttTemplates[1]);
-  });
 });
 
 it('the active template is no longer active when it is deleted, or no longer imported', async () => {

@@ -301,7 +301,7 @@ function orderedBy(model: ModelName, orderBy: RowOrder | readonly RowOrder[], ta
   const parts = [orderBy].flat().flatMap((each) =>
     Object.entries(each).map(([name, how]) => {
       const { sort, nulls } = typeof how === 'string' ? { sort: how, nulls: undefined } : how;
-      return `${columnOf(model, name, table)} ${sort}${nulls ? ` NULLS ${nulls.toUpperCase()}` : ''}`;
+      return `${columnOf(model, name, table)} ${sort}${nulls ? ` nulls ${nulls}` : ''}`;
     }),
   );
   return parts.length === 0 ? '' : ` ORDER BY ${parts.join(', ')}`;

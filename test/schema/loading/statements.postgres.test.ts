@@ -104,6 +104,13 @@ describe('a query', () => {
   });
 });
 
+it('statistics of which only a number of sessions in all is selected read neither segments nor keys', async () => {
+  const query = '{ dttSessionStats(by: [DAY, TEMPLATE, SEGMENT_TYPE]) { total { sessionCount } } }';
+  const { data } = await countedResponse(many, query, {});
+  expect(data.dttSessionStats.total).toEqual({ sessionCount: 50 });
+  expect(statements).toEqual([expect.not.stringMatching(/TrainerSegment|templateId|createdAt|passed|type/)]);
+});
+
 it.each(routes.filter(({ isList }) => isList))(
   'a REST route takes as many statements for 50 records as for 2: $path',
   async ({ path }) => {
