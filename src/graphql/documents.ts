@@ -172,12 +172,12 @@ function check(
   };
 }
 
-/** Says why a document has no operation of that name. */
+/** Says why a valid document, which has operations, has none of that name. */
 export function noOperation({ definitions }: DocumentNode, name: string | undefined): string {
   const names = definitions.flatMap((each) =>
     each.kind === Kind.OPERATION_DEFINITION ? [each.name?.value ?? 'one without a name'] : [],
   );
-  const has = `the document has ${names.length === 0 ? 'none' : names.join(', ')}`;
+  const has = `the document has ${names.join(', ')}`;
   return name ? `There is no operation ${name}: ${has}` : `operationName has to name the operation: ${has}`;
 }
 

@@ -65,6 +65,9 @@ const written = (result: ExecutionResult, type: WholeType) =>
 /** The JSON of a result, as Yoga writes it. */
 export const textOf = (result: ExecutionResult): string => written(result, jsonType).text;
 
+/** The status and the headers of a response that has the result, as Yoga gives them by its errors. */
+export const initOf = (result: ExecutionResult): Written['init'] => written(result, jsonType).init;
+
 /** Gives a result its text, which need not be made again. */
 export const withText = (result: ExecutionResult, text: string): ExecutionResult =>
   Object.defineProperty(result, 'stringify', { value: () => text });
@@ -97,7 +100,7 @@ export const graphqlType = 'application/graphql-response+json';
 
 /** The media types of a response that has one result. */
 const wholeTypes = [jsonType, graphqlType] as const;
-type WholeType = (typeof wholeTypes)[number];
+export type WholeType = (typeof wholeTypes)[number];
 
 /** The media types of streams: server-sent events, and Apollo's multipart protocol for subscriptions. */
 export const eventStream = 'text/event-stream';

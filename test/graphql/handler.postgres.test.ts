@@ -1,6 +1,7 @@
 /** Requests to the GraphQL API: which methods, media types and parameters it accepts, and what it responds where it cannot fulfil them. */
 
 import { describe, expect, it } from 'vitest';
+import { notAcceptable } from '../../src/graphql/overHttp.ts';
 import { executions } from '../../src/schema/operation.ts';
 import { addToken } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
@@ -16,46 +17,243 @@ import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
 
-const get = (parameters: Record<string, string>, headers: Record<string, string> = {}) =>
-  fetch(`${gateway.url}/graphql?${new URLSearchParams(parameters)}`, {
-    headers: { Authorization: `Bearer ${alice.token}`, ...headers },
-  });
+const query = '{ viewer { username } }';
+const data = { viewer: { username: 'alice' } };
+const activation = () =>
+  `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[0]} }) { scheduleTypeChanged } }`;
 
-describe('GET', () => {
-  it('responds to the operation that is named', async () => {
-    const query = 'query Id { viewer { databaseId } } query Name { viewer { username } }';
-    const response = await get({ query, operationName: 'Name' });
-    expect(await response.json()).toEqual({ data: { viewer: { username: 'alice' } } });
-  });
+interface Way {
+  readonly method?: string;
+  readonly accept?: string;
+  readonly type?: string;
+  readonly token?: string;
+}
 
-  it('rejects a mutation and changes nothing', async () => {
-    const [id] = alice.dttTemplates;
-    const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
-    const response = await get({ query });
-    expect(response.status).toBe(405);
-    expect(response.headers.get('Allow')).toBe('POST');
-    expect((await response.json()).errors[0].message).toBe(
-      'Can only perform a mutation operation from a POST request.',
-    );
-    expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
-  });
+/** Headers that belong to the connection, the rate limit, a single request or an extension. */
+const unrelated = /^(date|dovetail-.*|keep-alive|ratelimit.*|transfer-encoding|x-request-id)$/;
 
-  it.each(['variables', 'extensions'])(
-    'responds 400 with the reason when %s are not JSON, and logs nothing',
-    async (name) => {
-      const response = await get({ query: '{ viewer { username } }', [name]: '{' });
-      expect(response.status).toBe(400);
-      expect(await response.json()).toEqual({
-        errors: [
-          {
-            message: expect.stringMatching(`^The parameter ${name} is not JSON: Expected property name`),
-            extensions: { code: 'BAD_USER_INPUT' },
-          },
-        ],
-      });
-      expect(gateway.log).toEqual([]);
+/** Sends parameters, or a text as the body. @returns the whole response, without those headers. */
+async function send(given: object | string, { method = 'POST', accept = '*/*', ...way }: Way = {}) {
+  const { type = 'application/json', token = alice.token } = way;
+  const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+  const parameters = Object.entries(given).map(([name, value]): [string, string] => [name, text(value)]);
+  const target = method === 'GET' ? `?${new URLSearchParams(parameters)}` : '';
+  const own = { Accept: accept, 'Content-Type': type, 'Accept-Encoding': 'identity' };
+  const response = await fetch(`${gateway.url}/graphql${target}`, {
+    method,
+    headers: { Authorization: `Bearer ${token}`, ...own },
+    ...(method !== 'GET' && { body: text(given) }),
+  });
+  const headers = Object.fromEntries([...response.headers].filter(([name]) => !unrelated.test(name)));
+  return { status: response.status, headers, body: await response.text() };
+}
+
+const headersOfAll = { connection: 'keep-alive', 'x-content-type-options': 'nosniff' };
+const headersOfStream = {
+  ...headersOfAll,
+  'cache-control': 'no-cache',
+  vary: 'Authorization, Accept',
+  'x-accel-buffering': 'no',
+};
+const wholeAs = (type: string, text: string) => ({
+  headers: {
+    ...headersOfAll,
+    'cache-control': 'no-store',
+    'content-length': String(text.length),
+    'content-type': `${type}; charset=utf-8`,
+    vary: 'Authorization, Accept, Accept-Encoding',
+  },
+  body: text,
+});
+const json = 'application/json';
+const graphqlJson = 'application/graphql-response+json';
+
+/** The media types of a response, each with its headers and its body for a result. */
+const kinds: readonly [accept: string, as: (text: string) => { headers: object; body: string }][] = [
+  [json, (text) => wholeAs(json, text)],
+  [graphqlJson, (text) => wholeAs(graphqlJson, text)],
+  [
+    'text/event-stream',
+    (text) => ({
+      headers: { ...headersOfStream, 'content-type': 'text/event-stream' },
+      body: `:\n\nevent: next\ndata: ${text}\n\nevent: complete\ndata:\n\n`,
+    }),
+  ],
+  [
+    'multipart/mixed;subscriptionSpec=1.0',
+    (text) => ({
+      headers: {
+        ...headersOfStream,
+        'content-type': 'multipart/mixed;boundary="graphql";subscriptionSpec=1.0',
+      },
+      body: `\r\n--graphql\r\nContent-Type: application/json\r\n\r\n{"payload":${text}}\r\n--graphql--\r\n`,
+    }),
+  ],
+];
+
+const failure = (message: string, code = 'BAD_USER_INPUT') => ({
+  errors: [{ message, extensions: { code } }],
+});
+
+interface Case {
+  readonly what: string;
+  readonly given: object | string;
+  /** For each media type that is asked for, in their order. */
+  readonly statuses: readonly number[];
+  readonly result: object;
+  readonly headers?: object;
+  readonly methods?: readonly string[];
+  readonly token?: string;
+}
+const always = (status: number) => kinds.map(() => status);
+/** The statuses of what can be read but not run. */
+const notRun = [200, 400, 200, 200];
+
+it.each<Case>([
+  {
+    what: 'an operation by its name',
+    given: { query: 'query Id { viewer { id } } query Name { viewer { username } }', operationName: 'Name' },
+    statuses: always(200),
+    result: { data },
+  },
+  {
+    what: 'an operation of which a field fails',
+    given: { query: '{ viewer { username } dttDevices(first: 0) { totalCount } }' },
+    statuses: always(200),
+    result: {
+      errors: [
+        {
+          message: 'first must be an integer from 1 to 100',
+          locations: [{ line: 1, column: 23 }],
+          path: ['dttDevices'],
+          extensions: { code: 'BAD_USER_INPUT', argument: 'first' },
+        },
+      ],
+      data: { ...data, dttDevices: null },
     },
-  );
+  },
+  {
+    what: 'a subscription that is invalid',
+    given: { query: 'subscription { nobody }' },
+    statuses: notRun,
+    result: {
+      errors: [
+        {
+          message: 'Cannot query field "nobody" on type "Subscription". Did you mean "node"?',
+          locations: [{ line: 1, column: 16 }],
+          extensions: { code: 'BAD_USER_INPUT' },
+        },
+      ],
+    },
+  },
+  {
+    what: 'a name that no operation has',
+    given: { query, operationName: 'B' },
+    statuses: notRun,
+    result: failure('There is no operation B: the document has one without a name'),
+  },
+  {
+    what: 'a query beside a malformed hash',
+    given: { query, extensions: { persistedQuery: {} } },
+    statuses: always(400),
+    result: failure('extensions.persistedQuery must have a sha256Hash, which is a string'),
+  },
+  {
+    what: 'a token that is unknown',
+    given: { query },
+    token: 'unknown',
+    statuses: always(401),
+    result: failure('Unauthorized: the token is unknown or revoked', 'UNAUTHENTICATED'),
+    headers: {
+      'www-authenticate': 'Bearer error="invalid_token", error_description="the token is unknown or revoked"',
+    },
+  },
+  {
+    what: 'a mutation by GET',
+    methods: ['GET'],
+    given: { query: 'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }' },
+    statuses: always(405),
+    result: failure('Can only perform a mutation operation from a POST request.'),
+    headers: { allow: 'POST' },
+  },
+  {
+    what: 'a subscription without a stream',
+    given: { query: `subscription ${query}` },
+    statuses: [406, 406],
+    result: failure(notAcceptable),
+  },
+  {
+    what: 'a body that is not JSON',
+    methods: ['POST'],
+    given: '[',
+    statuses: always(400),
+    result: failure('The body is not JSON: Unexpected end of JSON input'),
+  },
+  ...['variables', 'extensions'].map((name) => ({
+    what: `${name} that are not JSON`,
+    methods: ['GET'],
+    given: { query, [name]: '[' },
+    statuses: always(400),
+    result: failure(`The parameter ${name} is not JSON: Unexpected end of JSON input`),
+  })),
+])(
+  '$what gets the same result in each media type, with the headers of its error',
+  async ({ given, statuses, result, headers = {}, methods = ['POST', 'GET'], token = alice.token }) => {
+    for (const method of methods)
+      for (const [index, status] of statuses.entries()) {
+        const [accept = '', as = expect.fail()] = kinds[index] ?? [];
+        const response = as(JSON.stringify(result));
+        // A client may ask for it conditionally.
+        const isCacheable = method === 'GET' && index < 2 && !('errors' in result);
+        const ofCacheable = { 'cache-control': 'private, no-cache', etag: expect.any(String) };
+        const all = { ...response.headers, ...headers, ...(isCacheable && ofCacheable) };
+        for (let time = 0; time < 3; time++)
+          expect(await send(given, { method, accept, token }), `${method} ${accept}`).toEqual({
+            ...{ status, headers: all, body: response.body },
+          });
+      }
+  },
+);
+
+const close = { connection: 'close' };
+const otherType =
+  'A POST takes a body of the type application/json: send the header Content-Type: application/json';
+
+it.each<[what: string, way: Way, status: number, message: string, headers?: object]>([
+  ...['application/xml', 'application/graphql+json', '*/*;q=0', `${json};charset=iso-8859-1`].flatMap(
+    (accept) =>
+      ['GET', 'POST'].map((method): [string, Way, number, string] => [
+        `${method} that accepts ${accept}`,
+        { method, accept },
+        406,
+        notAcceptable,
+      ]),
+  ),
+  // Such as a form of a page of another origin.
+  ...['text/plain', 'application/jsonp', 'application/x-www-form-urlencoded', ''].map(
+    (type): [string, Way, number, string, object] => [
+      `body of type "${type}"`,
+      { type },
+      415,
+      otherType,
+      close,
+    ],
+  ),
+  ['DELETE', { method: 'DELETE' }, 405, 'Use GET or POST', { allow: 'GET, HEAD, POST' }],
+  [
+    'single connection of graphql-sse',
+    { method: 'PUT' },
+    405,
+    'Use GET or POST. With graphql-sse, set singleConnection: false',
+    { allow: 'GET, HEAD, POST' },
+  ],
+])('a %s is rejected as JSON, and runs nothing', async (_, way, status, message, headers = {}) => {
+  const before = executions.compiled + executions.interpreted;
+  const response = wholeAs(json, JSON.stringify(failure(message)));
+  expect(await send({ query: activation() }, way)).toEqual({
+    ...{ status, headers: { ...response.headers, vary: 'Accept-Encoding', ...headers }, body: response.body },
+  });
+  expect(executions.compiled + executions.interpreted).toBe(before);
 });
 
 /** Posts three times: the first is executed, and the others may come from the cache. The responses must be equal. */
@@ -70,47 +268,13 @@ async function post(body: string, headers: Record<string, string> = {}) {
   return responses[0];
 }
 
-const json = 'application/json; charset=utf-8';
-const graphqlJson = 'application/graphql-response+json; charset=utf-8';
-
 describe('POST', () => {
-  const query = '{ viewer { username } }';
-  const data = { viewer: { username: 'alice' } };
-
   it.each([
-    ['application/json', json],
-    ['text/html, */*;q=0.1', json],
-    ['application/graphql-response+json, application/json;q=0.9', graphqlJson],
-    ['application/graphql-response+json;q=0, application/*;q=0.5, text/event-stream', json],
-    ['application/json; charset=iso-8859-1, application/graphql-response+json', graphqlJson],
-    ['multipart/mixed;boundary="graphql";subscriptionSpec=1.0, application/json', json],
-  ])('responds in a media type that the client accepts: %s', async (accept, type) => {
-    const status = type.startsWith('application/json') ? 200 : 400;
-    const unsupported = 'query ($n: Int!) { dttDevices(first: $n) { totalCount } }';
-    expect(await post(JSON.stringify({ query }), { Accept: accept })).toEqual({ status: 200, type, data });
-    for (const wrong of [
-      { query: unsupported, variables: { n: 'x' } },
-      { query: unsupported, operationName: 'Other' },
-      { query: '{ nothing }' },
-      {},
-    ])
-      expect(await post(JSON.stringify(wrong), { Accept: accept })).toMatchObject({
-        status,
-        type,
-        errors: [{}],
-      });
-  });
-
-  it('reads a body in one way for every media type of the response', async () => {
-    const send = async (type: string, body: string) => {
-      const headers = { 'Content-Type': type, Accept: 'text/event-stream' };
-      const response = await postGraphql(gateway, alice.token, body, headers);
-      return [response.status, await response.text()];
-    };
-    const result =
-      ':\n\nevent: next\ndata: {"data":{"viewer":{"username":"alice"}}}\n\nevent: complete\ndata:\n\n';
-    expect(await send('Application/JSON ; charset=utf-8', JSON.stringify({ query }))).toEqual([200, result]);
-    expect(await send('application/json', `\uFEFF${JSON.stringify({ query })}`)).toEqual([200, result]);
+    ['Application/JSON ; charset=utf-8', JSON.stringify({ query })],
+    [json, `\uFEFF${JSON.stringify({ query })}`],
+  ])('reads a body of the type %s: %j', async (type, body) => {
+    for (const [accept, as] of kinds)
+      expect((await send(body, { accept, type })).body).toBe(as(JSON.stringify({ data })).body);
   });
 
   it.each([
@@ -136,9 +300,9 @@ describe('POST', () => {
     expect((await post(JSON.stringify({ query, unknown: null }))).data).toEqual(data);
     const withDefault = 'query ($is: Boolean = true) { viewer @include(if: $is) { username } }';
     expect((await post(JSON.stringify({ query: withDefault, variables: null }))).data).toEqual(data);
-    expect(await (await get({ query: withDefault })).json()).toEqual({ data });
-    const response = await get({ query, variables: 'null', extensions: 'null', operationName: '' });
-    expect(await response.json()).toEqual({ data });
+    const nulls = { query: withDefault, variables: 'null', extensions: 'null', operationName: '' };
+    for (const given of [{ query: withDefault }, nulls])
+      expect((await send(given, { method: 'GET' })).body).toBe(JSON.stringify({ data }));
   });
 
   it.each<[what: string, odd: object, message: string]>([
@@ -166,54 +330,6 @@ describe('POST', () => {
       ]);
     },
   );
-
-  it('forbids other caches to store the response, and names what it varies by', async () => {
-    for (const path of ['executed', 'from the cache']) {
-      const { headers } = await graphqlOnce(gateway, alice.token, '{ viewer { rank username } }');
-      expect(headers.get('Cache-Control'), path).toBe('no-store');
-      expect(headers.get('Vary')).toBe('Authorization, Accept, Accept-Encoding');
-    }
-  });
-});
-
-describe('a request that accepts no media type of GraphQL', () => {
-  it.each(['application/xml', 'application/graphql+json', '*/*;q=0', 'application/json;charset=iso-8859-1'])(
-    'is rejected with 406 and runs nothing: %s',
-    async (accept) => {
-      const [id] = alice.dttTemplates;
-      const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
-      for (let turn = 0; turn < 2; turn++)
-        expect(await post(JSON.stringify({ query }), { Accept: accept })).toMatchObject({ status: 406 });
-      expect((await get({ query: '{ viewer { username } }' }, { Accept: accept })).status).toBe(406);
-      expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
-    },
-  );
-});
-
-describe('a body of another type than JSON, such as a form of a page of another origin,', () => {
-  const query = () =>
-    `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[0]} }) { scheduleTypeChanged } }`;
-
-  it.each<[string, () => string]>([
-    ['text/plain', () => JSON.stringify({ query: query() })],
-    ['application/jsonp', () => JSON.stringify({ query: query() })],
-    ['application/x-www-form-urlencoded', () => new URLSearchParams({ query: query() }).toString()],
-    ['', () => JSON.stringify({ query: query() })],
-  ])('is rejected with 415 and runs nothing, even with a token: %s', async (type, body) => {
-    const response = await postGraphql(gateway, alice.token, body(), { 'Content-Type': type });
-    expect(response.status).toBe(415);
-    expect(response.headers.get('Connection')).toBe('close');
-    expect(await response.json()).toEqual({
-      errors: [
-        {
-          message:
-            'A POST takes a body of the type application/json: send the header Content-Type: application/json',
-          extensions: { code: 'BAD_USER_INPUT' },
-        },
-      ],
-    });
-    expect((await rest(gateway, alice.token, '/dtt/templates/active')).body.data).toBeNull();
-  });
 });
 
 const invalid = 'the token is unknown or revoked';

@@ -9,7 +9,7 @@ import { clientErrorOf } from '../../errors.ts';
 import { createTextStream } from '../../http/textStream.ts';
 import { OperationFailed } from '../../schema/liveReads.ts';
 import type { GatewayPlugin, RequestContext } from '../context.ts';
-import { jsonType, multipart, responseOf, textOf, withText } from '../overHttp.ts';
+import { initOf, multipart, textOf, withText } from '../overHttp.ts';
 import { noteErrors } from './operation.ts';
 
 export const useStreams = (): GatewayPlugin => ({
@@ -68,11 +68,8 @@ function multipartResponse(result: ExecutionResult | AsyncIterable<ExecutionResu
   const results = isAsyncIterable(result) ? result : only(result);
   // The types of the DOM and of Node differ for the same class.
   const body = multipartOf(results) as unknown as BodyInit;
-  const { status, headers: { 'Retry-After': again } = {} } = isAsyncIterable(result)
-    ? {}
-    : responseOf(result, jsonType);
-  const headers = { ...type, ...(again !== undefined && { 'Retry-After': String(again) }) };
-  return new Response(body, { status: status ?? 200, headers });
+  const { status, headers } = isAsyncIterable(result) ? { status: 200, headers: {} } : initOf(result);
+  return new Response(body, { status, headers: { ...headers, ...type } });
 }
 
 async function* only(result: ExecutionResult) {

@@ -8,7 +8,7 @@ import { runInNewContext } from 'node:vm';
 import { createSchema, createYoga, mapAsyncIterator } from 'graphql-yoga';
 import { afterEach, beforeEach, expect, it, type Mock, vi } from 'vitest';
 import type { GatewayPlugin, RequestContext } from '../../../src/graphql/context.ts';
-import { acceptedBy, type StreamType } from '../../../src/graphql/overHttp.ts';
+import { acceptedBy, type StreamType, type WholeType } from '../../../src/graphql/overHttp.ts';
 import { useStreams } from '../../../src/graphql/plugins/streams.ts';
 import { type Ending, errorsOf, OperationFailed } from '../../../src/schema/liveReads.ts';
 
@@ -50,19 +50,25 @@ async function written(type: StreamType, results: AsyncIterable<string>): Promis
   return text(addAbortSignal(signal, Readable.fromWeb(stream)));
 }
 
+const [json, graphqlJson] = ['application/json', 'application/graphql-response+json'] as const;
 const apollo = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0';
-it.each([
-  [undefined, events],
-  ['*/*', events],
-  ['Text/Event-Stream; charset=utf-8', events],
-  ['multipart/mixed; boundary="graphql"; subscriptionSpec="1.0", application/json', multipart],
-  [`${apollo}, text/event-stream`, multipart],
-  [`text/event-stream, ${apollo}`, events],
-  [`text/event-stream;q=0.5, ${apollo}`, multipart],
-  ['multipart/mixed', undefined],
-  ['text/event-stream;q=0', undefined],
-])('a client that accepts %s gets the media type that it prefers, if there is one', (accept, type) => {
-  expect(acceptedBy(accept).stream).toBe(type);
+it.each<[accept: string | undefined, whole: WholeType | undefined, stream: StreamType | undefined]>([
+  [undefined, json, events],
+  ['*/*', json, events],
+  ['text/html, */*;q=0.1', json, events],
+  [`${graphqlJson}, ${json};q=0.9`, graphqlJson, undefined],
+  [`${graphqlJson};q=0, application/*;q=0.5, ${events}`, json, events],
+  [`${json}; charset=iso-8859-1, ${graphqlJson}`, graphqlJson, undefined],
+  ['Text/Event-Stream; charset=utf-8', undefined, events],
+  [`multipart/mixed; boundary="graphql"; subscriptionSpec="1.0", ${json}`, json, multipart],
+  [`${apollo}, text/event-stream`, undefined, multipart],
+  [`text/event-stream, ${apollo}`, undefined, events],
+  [`text/event-stream;q=0.5, ${apollo}`, undefined, multipart],
+  ['multipart/mixed;subscriptionSpec=1.1', undefined, undefined],
+  ['multipart/mixed', undefined, undefined],
+  ['text/event-stream;q=0', undefined, undefined],
+])('of the media types that %s accepts, the preferred one of each kind is used', (accept, whole, stream) => {
+  for (let time = 0; time < 2; time++) expect(acceptedBy(accept)).toEqual({ whole, stream });
 });
 
 it.each([
