@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { digestOf } from '../../src/auth/tokens.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createTurns } from '../../src/database/turns.ts';
+import type { Hooks } from '../../src/extensionPoints.ts';
 import { jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { joinHooks } from '../../src/server/hooks.ts';
@@ -212,4 +213,13 @@ it('under overload everything gets a response that needs no database, and no unk
   expect(await statusOf('/api/v1/nowhere', { Authorization: `Bearer dvt_${'b'.repeat(43)}` })).toBe(503);
   expect((await ask('/api/v1/nowhere')).status).toBe(404);
   expect(sql.run.mock.calls).toHaveLength(length);
+});
+
+it('two extensions cannot take part at a moment that has one', () => {
+  const first: Hooks = { longest: 1, lines: [['a', '1']] };
+  const second: Hooks = { longest: 2, lines: [['b', '2']] };
+  expect(() => joinHooks([first, second])).toThrow('Two extensions take part at longest');
+  const { longest: _, ...others } = second;
+  const lines = [...(first.lines ?? []), ...(second.lines ?? [])];
+  expect(joinHooks([first, others])).toMatchObject({ longest: 1, lines });
 });
