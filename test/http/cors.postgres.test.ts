@@ -117,35 +117,30 @@ describe('the preflight of an origin that is not allowed', () => {
   const other = 'http://localhost:3000';
   const served = `${local}, and open ${local}`;
 
-  it.each<[string, () => TestGateway, string]>([
-    [other, () => closed, `: to allow them, set CORS_ORIGINS=${other}`],
+  const asFile = 'it is that of a file. Serve it, such as by python3 -m http.server 5173,';
+  it.each<[string, TestGateway, string]>([
+    [other, closed, `: to allow them, set CORS_ORIGINS=${other}`],
     // The other origins are not disclosed.
-    [other, () => open, `: to allow them, add ${other} to CORS_ORIGINS`],
-    [
-      'null',
-      () => closed,
-      `: it is that of a file. Serve it, such as by python3 -m http.server 5173, set CORS_ORIGINS=${served}`,
-    ],
+    [other, open, `: to allow them, add ${other} to CORS_ORIGINS`],
+    ['null', closed, `: ${asFile} set CORS_ORIGINS=${served}`],
     // CORS_ORIGINS cannot have these.
-    ...['x', 'file://', 'chrome-extension://abc/page'].map((origin): [string, () => TestGateway, string] => [
-      origin,
-      () => closed,
-      '',
-    ]),
+    ['x', closed, ''],
+    ['file://', closed, ''],
+    ['chrome-extension://abc/page', closed, ''],
   ])('%s is rejected with a message that says how to allow it', async (origin, gateway, remedy) => {
     const message = `"${origin}" is not an origin whose pages may use this gateway${remedy}`;
-    const rest = await preflight(gateway(), origin);
+    const rest = await preflight(gateway, origin);
     expect([rest.status, await rest.json()]).toEqual([403, { ok: false, error: message }]);
-    const graphql = await preflight(gateway(), origin, '/graphql');
+    const graphql = await preflight(gateway, origin, '/graphql');
     expect([graphql.status, await graphql.json()]).toMatchObject([403, { errors: [{ message }] }]);
   });
 
   it('is logged once per origin, for at most a hundred origins', async () => {
-    const gateway = await openOther({ logLevel: 'warn' });
+    const gateway = await openOther({ logLevel: 'warn', settings: { CORS_ORIGINS: app } });
     const lines = () => gateway.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
     await preflight(gateway, other);
     await ask(gateway, '/graphql', { Origin: other });
-    expect(lines()).toMatchObject([{ msg: expect.stringContaining(`set CORS_ORIGINS=${other}`) }]);
+    expect(lines()).toMatchObject([{ msg: expect.stringContaining(`set CORS_ORIGINS=${app},${other}`) }]);
     for (let port = 1; port <= 110; port++) await preflight(gateway, `http://h:${port}`);
     expect(lines()).toHaveLength(100);
     await gateway.close();
