@@ -102,8 +102,7 @@ export function createViewers(
   return {
     /** What the token is, if it was looked up before and nothing has changed since. */
     known(header: string | undefined): Presented | undefined {
-      const token = tokenIn(header);
-      const entry = token === undefined ? undefined : known.get(token);
+      const entry = known.get(tokenIn(header) ?? '');
       return entry && use(entry);
     },
 
@@ -128,8 +127,7 @@ export function createViewers(
 }
 
 function createLookUpAgain(sql: Sql, forget: (userId: number) => void) {
-  return async ({ id, digest, isOnLoopback }: Viewer): Promise<Viewer | null> => {
-    if (digest === undefined) return null;
+  return async ({ id, digest = '', isOnLoopback }: Viewer): Promise<Viewer | null> => {
     const found = (await findTokens(sql, [digest])).get(digest);
     if (found?.userId === id) {
       const viewer = viewerOf(found);

@@ -32,13 +32,18 @@ describe('authenticate', () => {
       expect(await viewers.authenticate(header), header).toEqual(found());
   });
 
-  it('finds no viewer for any other header', async () => {
+  it('finds no viewer for any other header, and asks the database only about what may be a token', async () => {
+    const run = vi.spyOn(database.sql, 'run');
     const wrong = [
       ...[undefined, '', 'Bearer', token, `Basic ${token}`, `Bearer${token}`, `Bearer\t${token}`],
       ...[`Bearer ${token} ${token}`, `Bearer ${token}, Bearer ${token}`, `Bearer ${token.slice(0, -1)}`],
-      ...[`Bearer ${token.toUpperCase()}`, `Bearer dvt_${'A'.repeat(43)}`, `Bearer ${'x'.repeat(100_000)}`],
+      ...[`Bearer ${token.toUpperCase()}`, `Bearer ${token}=`, `Bearer ${'x'.repeat(100_000)}`],
     ];
     for (const header of wrong) expect(await viewers.authenticate(header), header).toBeNull();
+    expect(run).not.toHaveBeenCalled();
+    expect(await viewers.authenticate(`Bearer dvt_${'A'.repeat(43)}`)).toBeNull();
+    expect(run).toHaveBeenCalledOnce();
+    run.mockRestore();
   });
 
   it('rejects a cached token once a check has found it revoked, without an announcement', async () => {

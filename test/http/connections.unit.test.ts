@@ -30,17 +30,6 @@ it.runIf(process.platform === 'linux')('takes as many descriptors as this proces
   expect(mostConnections(10)).toBe(mostConnections(10, descriptors));
 });
 
-/** What happened on a connection: nothing, or its last request, behind others or alone. */
-type State =
-  | 'silent'
-  | 'page'
-  | 'user'
-  | 'user, then page'
-  | 'upload'
-  | 'running'
-  | 'stream'
-  | 'ended stream';
-
 const exchangeOf = (socket: Socket, state: string) =>
   // The parts of an exchange that are used.
   ({
@@ -50,43 +39,20 @@ const exchangeOf = (socket: Socket, state: string) =>
     isInQuota: state.endsWith('stream'),
   }) as unknown as Exchange;
 
-it.each<
-  [what: string, number | undefined, before: (State | [State, address: string])[], trustedProxies?: number]
->([
-  ['the oldest', 0, ['silent', 'silent', 'silent']],
-  ['the oldest that is idle', 1, ['running', 'user', 'user, then page']],
-  ['the oldest without a token', 2, ['user', 'user, then page', 'page']],
-  ['none whose request or response is on its way', 1, ['upload', 'page', 'running']],
-  ['itself, if all others are busy', 3, ['upload', 'running', 'running']],
-  ['none beside streams', undefined, ['stream', 'stream', 'stream', 'page', 'page']],
-  ['one whose stream has ended', 1, ['stream', 'ended stream', 'running', 'running']],
-  [
-    'none of another address',
-    1,
-    [['page', '10.0.0.1'], ['page', '::ffff:127.0.0.1'], ['page', '127.0.0.1'], 'page'],
-  ],
-  [
-    'none of another network',
-    1,
-    [
-      ['page', 'fd00:0:0:1::1'],
-      ['page', 'fd00::1'],
-      ['page', 'fd00::2'],
-      ['page', 'fd00::3'],
-    ],
-  ],
-  [
-    'none, if there are no more from an address',
-    undefined,
-    [['page', '10.0.0.1'], ['page', '10.0.0.2'], 'page'],
-  ],
-  ['none from a trusted proxy, unless one is left', undefined, ['silent', 'silent', 'silent', 'silent'], 1],
-  [
-    'the oldest from a trusted proxy, if one is left',
-    0,
-    ['silent', 'silent', 'silent', 'silent', 'silent'],
-    1,
-  ],
+// The connections before the new one: the requests of each, and its address if it is another than that of the one before.
+it.each<[ended: string, number[], before: string, trustedProxies?: number]>([
+  ['the oldest', [0], 'silent silent silent'],
+  ['the oldest that is idle', [1], 'running user user+page'],
+  ['the oldest without a token', [2], 'user user+page page'],
+  ['none whose request or response is on its way', [1], 'upload page running'],
+  ['itself, if all others are busy', [3], 'upload running running'],
+  ['none beside streams', [], 'stream stream stream page page'],
+  ['one whose stream has ended', [1], 'stream endedstream running running'],
+  ['none of another address', [1], 'page@10.0.0.1 page@::ffff:127.0.0.1 page@127.0.0.1 page'],
+  ['none of another network', [1], 'page@fd00:0:0:1::1 page@fd00::1 page@fd00::2 page@fd00::3'],
+  ['none, if there are no more from an address', [], 'page@10.0.0.1 page@10.0.0.2 page'],
+  ['none from a trusted proxy, unless one is left', [], 'silent silent silent silent', 1],
+  ['the oldest from a trusted proxy, if one is left', [0], 'silent silent silent silent silent', 1],
 ])(
   'beyond half of all connections, a new one from the address of the last ends %s',
   (_, expected, before, trustedProxies = 0) => {
@@ -94,17 +60,16 @@ it.each<
     server.maxConnections = 6;
     const { begin } = watchConnections(server, timeouts, new AbortController().signal, trustedProxies);
     let address = '127.0.0.1';
-    function open(given: State | [State, string]): Socket {
-      const [state, value] = typeof given === 'string' ? [given, address] : given;
+    const sockets = `${before} silent`.split(' ').map((connection) => {
+      const [requests = '', value = address] = connection.split('@');
       address = value;
       const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value });
       server.emit('connection', socket);
-      for (const each of state.split(', then ')) if (each !== 'silent') void begin(exchangeOf(socket, each));
+      for (const each of requests.split('+')) if (each !== 'silent') void begin(exchangeOf(socket, each));
       return socket;
-    }
-    const sockets = [...before, 'silent' as const].map(open);
+    });
     const ended = sockets.flatMap((socket, index) => (socket.writableEnded ? index : []));
-    expect(ended).toEqual(expected === undefined ? [] : [expected]);
+    expect(ended).toEqual(expected);
     for (const socket of sockets) socket.destroy();
   },
 );
