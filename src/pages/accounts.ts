@@ -10,11 +10,8 @@ export interface AccountsElsewhere {
   readonly use: string;
 }
 
-/** A command that gives a database without accounts one, in words. */
+/** A command that gives a database without accounts one, in words: for a start. */
 export interface Starter {
   readonly command: string;
-  /** For a start. */
   readonly offer: string;
-  /** For the home page. */
-  readonly says: string;
 }

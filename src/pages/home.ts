@@ -5,7 +5,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { asksForPage } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { interfaceVersion, release } from '../version.ts';
-import type { AccountsElsewhere, Starter } from './accounts.ts';
+import type { AccountsElsewhere } from './accounts.ts';
 import { headerFor, linkItems, linksFor, type PageSettings } from './links.ts';
 import { pageResponse } from './page.ts';
 import { readTemplate } from './template.ts';
@@ -18,17 +18,13 @@ const headers = { Vary: 'Accept, Authorization, Host, X-Forwarded-Proto' };
 
 /**
  * The page as HTML for browsers, and as text for terminals.
- * @param accounts set where accounts live elsewhere.
  * @param demoToken the token of the demo account, if there is one and the client may see it.
- * @param starters commands for a database in which nobody has an account.
+ * @param accounts set where accounts live elsewhere.
  */
 export function homePage(
   exchange: Exchange,
   config: PageSettings,
-  {
-    demoToken,
-    starters = [],
-  }: { readonly demoToken: string | undefined; readonly starters?: readonly Starter[] | undefined },
+  demoToken: string | undefined,
   accounts?: AccountsElsewhere,
 ): HttpResponse {
   const hasOnlyPersisted = config.PERSISTED_OPERATIONS === 'only';
@@ -48,7 +44,6 @@ export function homePage(
     ],
   ];
   if (demoToken !== undefined) tokens.unshift(['The token of the demo account:', demoToken]);
-  for (const { says, command } of starters) tokens.push([says, `${program()} ${command}`]);
   if (asksForPage(exchange)) {
     // No value has a character with a meaning in HTML.
     const page = template.fill({

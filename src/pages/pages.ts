@@ -3,7 +3,6 @@
 import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import type { OpenAPIObject } from 'openapi3-ts/oas31';
-import { hasUsers } from '../auth/users.ts';
 import { type Config, hasConsole, publicAddressOf } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { ChangeFeed } from '../database/feed/changeFeed.ts';
@@ -14,7 +13,7 @@ import { isFromBrowser, isRead } from '../http/request.ts';
 import { type HttpResponse, textResponse } from '../http/response.ts';
 import { root } from '../root.ts';
 import { printedSchema } from '../schema/schema.ts';
-import type { AccountsElsewhere, Starter } from './accounts.ts';
+import type { AccountsElsewhere } from './accounts.ts';
 import { createConsole } from './apps.ts';
 import { homePage } from './home.ts';
 import { headerFor, homeFrom, linkItems, linksFor, type PageSettings, pages } from './links.ts';
@@ -35,8 +34,6 @@ interface PagesOptions {
   readonly feed: Pick<ChangeFeed, 'listening'>;
   /** Set where accounts live elsewhere. */
   readonly accounts?: AccountsElsewhere | undefined;
-  /** How a database without accounts gets one. */
-  readonly starters?: readonly Starter[];
   /** A line of `/readyz` besides its own. */
   readonly readyLine?: (() => string) | undefined;
   /** Aborted when the gateway is about to close. */
@@ -49,14 +46,8 @@ interface PagesOptions {
 export function createPages(options: PagesOptions, tokenFor: TokenFor): PageHandler {
   const { config, missingPages = {} } = options;
   const graphql = publicAddressOf(config, '/graphql');
-  const findVacancy = createVacancy(options);
   const pages = new Map<string, PageHandler>()
-    .set('/', async (exchange) => {
-      const demoToken = tokenFor(exchange.request);
-      const isVacant = demoToken === undefined && !options.accounts && (await findVacancy());
-      const starters = isVacant ? options.starters : [];
-      return homePage(exchange, config, { demoToken, starters }, options.accounts);
-    })
+    .set('/', (exchange) => homePage(exchange, config, tokenFor(exchange.request), options.accounts))
     .set(
       '/favicon.ico',
       staticFile('icon.svg', () => readFile(new URL('src/pages/icon.svg', root)), {
@@ -129,17 +120,6 @@ function onDemand(load: () => Promise<PageHandler>): PageHandler {
     // A load that fails is tried again by the next request.
     loaded ??= await load();
     return loaded(exchange);
-  };
-}
-
-/** Makes a function that finds out whether nobody has an account. Once somebody has one, the database is not asked again. */
-function createVacancy({ database: { pool } }: PagesOptions): () => Promise<boolean> {
-  let asking: Promise<boolean> | undefined;
-  return async () => {
-    asking ??= hasUsers(pool);
-    const isInUse = await asking.catch(() => undefined);
-    if (!isInUse) asking = undefined;
-    return isInUse === false;
   };
 }
 

@@ -36,7 +36,7 @@ import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
 import { createLiveReads } from '../schema/liveReads.ts';
-import { type JoinedHooks, type ServingParts, starters } from './hooks.ts';
+import type { JoinedHooks, ServingParts } from './hooks.ts';
 
 /** How long, in seconds, responses and valid tokens are cached at most, even if no change is announced. */
 export const cacheMaxAge = 300;
@@ -348,7 +348,7 @@ function createHandlers(options: ServerOptions, viewers: Viewers, fail: Fail) {
     /** Calls back, at most once, when the token of a viewer has ended. @returns what ends the watch. */
     watchToken: (viewer: Viewer, onEnded: (problem: TokenProblem) => void) =>
       watchViewer(viewer, { changed() {}, ended: onEnded }).stop,
-    page: createPages({ ...options, ...hooks, starters }, tokenFor),
+    page: createPages({ ...options, ...hooks }, tokenFor),
     graphql: createGraphqlHandler({
       ...options,
       ...hooks,

@@ -9,7 +9,6 @@ import type { Exchange } from '../../src/http/exchange.ts';
 import { allLinks } from '../../src/pages/links.ts';
 import { createPages } from '../../src/pages/pages.ts';
 import { release } from '../../src/version.ts';
-import { openTestDatabase, type TestGateway } from '../support/gateway.ts';
 import { readConfig } from '../support/settings.ts';
 import { databaseWith, gatewayBeside } from '../support/setUp.ts';
 
@@ -89,12 +88,10 @@ describe('without a demo token', () => {
     env: Record<string, string>,
     host?: string,
     accounts?: { readonly use: string },
-    { database }: Pick<TestGateway, 'database'> = gateway,
   ): Promise<string[]> {
     const feed = { listening: true };
     const elsewhere = accounts && { ...accounts, arriving: '' };
-    const starters = [{ command: 'demo', offer: '', says: 'The demo account and its token:' }];
-    const options = { config: readConfig(env), database, feed, accounts: elsewhere, starters };
+    const options = { config: readConfig(env), database, feed, accounts: elsewhere };
     const pages = createPages(options, () => undefined);
     const bodies = ['*/*', browser.Accept].map(async (accept) => {
       const headers = { accept, ...(host !== undefined && { host }) };
@@ -117,14 +114,6 @@ describe('without a demo token', () => {
       expect(page).toContain('Bearer YOUR_API_TOKEN');
       expect(page).not.toMatch(/hunter2|db\.example\.com/);
     }
-  });
-
-  it('has the command for the demo account while nobody has an account', async () => {
-    const database = await openTestDatabase();
-    for (const page of await pagesWith({}, undefined, undefined, { database }))
-      expect(page).toContain('npx dovetail-gateway demo');
-    for (const page of await pagesWith({})) expect(page).not.toMatch(/dovetail\S* demo/);
-    await database.close();
   });
 
   it('says where accounts come from if they live elsewhere, and not how to get a demo account', async () => {

@@ -31,7 +31,6 @@ export const demo: Extension<typeof settings> = {
   starter: {
     command: 'demo',
     offer: 'the demo account, which needs an empty database',
-    says: 'The demo account and its token:',
   },
 
   async open(config, { database, feed, owners, accounts }) {
