@@ -61,16 +61,14 @@ function readFromFile(env: Environment, name: string, file: string): string {
 /** A value in a message: in quotes, with special characters escaped, and without the passwords that it may have. */
 export function shown(value: string): string {
   const safe = /[@=?]/.test(value) ? withoutPassword(value) : value;
-  return JSON.stringify(safe).replace(invisible, escaped);
+  return JSON.stringify(safe).replace(
+    invisible,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** Characters that no setting takes, and that nobody sees. */
 const invisible = /[\p{Cc}\p{Zl}\p{Zp}\u200B\uFEFF]/gu;
-
-const escaped = (character: string) =>
-  character < ' '
-    ? JSON.stringify(character).slice(1, -1)
-    : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /**
  * Rejects what a shell would have removed, but an image, a file of variables or a manifest does not. Taken as it is, it would be a
@@ -80,15 +78,10 @@ const escaped = (character: string) =>
 function throwIfStray(name: string, value: string, { secret, isList }: Partial<Setting<unknown>> = {}): void {
   // The items of a list may stand on lines of their own.
   const text = isList ? value.replace(/\s+/g, ' ').trim() : value;
-  const [found] = text.match(invisible) ?? [];
-  const [mark] = /^["'`“‘]|["'`”’]$/.exec(text) ?? [];
-  const what =
-    found !== undefined
-      ? `the character ${escaped(found)} in it`
-      : mark !== undefined
-        ? `the quotation mark ${mark} at its start or end`
-        : text.trim() !== text && 'a space at its start or end';
-  if (what) throw new SetupError(`${name} is ${secret ? 'set' : shown(value)}, with ${what}: remove that.`);
+  if (text.search(invisible) === -1 && !/^[\s"'`“‘]|[\s"'`”’]$/.test(text)) return;
+  throw new SetupError(
+    `${name} is ${secret ? 'set' : shown(value)}, with a space or a quotation mark at its start or end, or an invisible character: remove that.`,
+  );
 }
 
 /** Variables by which other programs are told where a database is. */

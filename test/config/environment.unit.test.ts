@@ -18,27 +18,25 @@ function fileOf(text: string, name = 'file'): string {
 
 const url = 'postgresql://me:hunter2@h/d';
 
+const stray = 'with a space or a quotation mark at its start or end, or an invisible character: remove that.';
+
 it.each([
-  ['DATA_DIR', '"/data"', String.raw`is "\"/data\"", with the quotation mark " at its start or end`],
-  ['DATA_DIR', "/data'", `is "/data'", with the quotation mark ' at its start or end`],
-  ['DATA_DIR', '“/data”', 'is "“/data”", with the quotation mark “ at its start or end'],
-  ['DATA_DIR', '/data\r', String.raw`is "/data\r", with the character \r in it`],
-  ['DATA_DIR', '/da\u0085ta', String.raw`is "/da\u0085ta", with the character \u0085 in it`],
-  ['DATA_DIR', '\uFEFF/data', String.raw`is "\ufeff/data", with the character \ufeff in it`],
-  ['DATA_DIR', '/data ', 'is "/data ", with a space at its start or end'],
-  ['PORT', ' 80', 'is " 80", with a space at its start or end'],
-  ['LOG_LEVEL', 'info\u200B', String.raw`is "info\u200b", with the character \u200b in it`],
-  [
-    'CORS_ORIGINS',
-    "'https://a.example'",
-    `is "'https://a.example'", with the quotation mark ' at its start or end`,
-  ],
-  ['DATABASE_URL', `'${url}'`, "is set, with the quotation mark ' at its start or end"],
-  ['DATABASE_URL', ` ${url}`, 'is set, with a space at its start or end'],
-  ['DATABASE_URL', `${url}\r`, String.raw`is set, with the character \r in it`],
-  ['DATABASE_URL', 'postgresql://me:hun\nter2@h/d', String.raw`is set, with the character \n in it`],
-])('%s=%j stops a start with a line that shows what is wrong', (name, value, says) => {
-  expect(complaintAbout({ [name]: value })).toBe(`${name} ${says}: remove that.`);
+  ['DATA_DIR', '"/data"', String.raw`is "\"/data\""`],
+  ['DATA_DIR', "/data'", `is "/data'"`],
+  ['DATA_DIR', '“/data”', 'is "“/data”"'],
+  ['DATA_DIR', '/data\r', String.raw`is "/data\r"`],
+  ['DATA_DIR', '/da\u0085ta', String.raw`is "/da\u0085ta"`],
+  ['DATA_DIR', '\uFEFF/data', String.raw`is "\ufeff/data"`],
+  ['DATA_DIR', '/data ', 'is "/data "'],
+  ['PORT', ' 80', 'is " 80"'],
+  ['LOG_LEVEL', 'info\u200B', String.raw`is "info\u200b"`],
+  ['CORS_ORIGINS', "'https://a.example'", `is "'https://a.example'"`],
+  ['DATABASE_URL', `'${url}'`, 'is set'],
+  ['DATABASE_URL', ` ${url}`, 'is set'],
+  ['DATABASE_URL', `${url}\r`, 'is set'],
+  ['DATABASE_URL', 'postgresql://me:hun\nter2@h/d', 'is set'],
+])('%s=%j stops a start with a line that shows it, unless it may be secret', (name, value, says) => {
+  expect(complaintAbout({ [name]: value })).toBe(`${name} ${says}, ${stray}`);
 });
 
 it('a list may have line breaks and spaces between its items', () => {
@@ -50,9 +48,7 @@ it.each(Object.keys(settings).filter((name) => name !== 'PERSISTED_OPERATIONS'))
   'the value of %s may be in a file, whose last line may end with line breaks',
   (name) => {
     const file = fileOf('"\r\n\n');
-    expect(complaintAbout({ [`${name}_FILE`]: file })).toMatch(
-      new RegExp(`^${name} is .*, with the quotation mark`),
-    );
+    expect(complaintAbout({ [`${name}_FILE`]: file })).toContain(stray);
   },
 );
 
@@ -79,7 +75,7 @@ it.each<[Record<string, string>, string]>([
     { PORT_FILE: '/' },
     'PORT_FILE is "/", but takes a file to read: EISDIR: illegal operation on a directory.',
   ],
-  [{ PORT_FILE: '/a\r' }, String.raw`PORT_FILE is "/a\r", with the character \r in it: remove that.`],
+  [{ PORT_FILE: '/a\r' }, `${String.raw`PORT_FILE is "/a\r"`}, ${stray}`],
   [
     { DATABASE_URL_FILE: url },
     'DATABASE_URL_FILE is "postgresql://me:***@h/d", but takes a file to read: ENOENT: no such file or directory.',
