@@ -130,9 +130,6 @@ export function isTooDeep(value: unknown, depth = 0): boolean {
   return depth > deepestValue || Object.values(value).some((each) => isTooDeep(each, depth + 1));
 }
 
-/** The same for a whole request, in which the values of variables are one level further down. */
-export const isRequestTooDeep = (request: unknown): boolean => isTooDeep(request, -1);
-
 /** How many values variables may have. Reading one takes up to 10 µs. */
 const mostValues = 5_000;
 export const tooManyValues = `The variables have more than ${mostValues} values; at most ${mostValues} are allowed`;

@@ -118,7 +118,7 @@ it.each<Case>([
   },
   {
     what: 'an operation of which a field fails',
-    given: { query: '{ viewer { username } dttDevices(first: 0) { totalCount } }' },
+    given: { query: '{ viewer { username } dttDevices(first: 0) { totalCount } }', operationName: '' },
     statuses: always(200),
     result: {
       errors: [
@@ -348,6 +348,7 @@ describe('invalid input', () => {
   const notACursor = (argument: string) => `${argument} must be a cursor that this list has given`;
   const notADateTime = /DateTime must be ISO 8601 with an offset from UTC/;
   const notAnId = /is not a global id of this schema$/;
+  const conditional = 'A subscription cannot have @skip or @include on its field';
   const foreign = globalId('DttDevice:1');
 
   it.each<[query: string, message: string | RegExp, argument?: string, variables?: Record<string, unknown>]>([
@@ -404,6 +405,11 @@ describe('invalid input', () => {
     ['{ dttSessions(where: { createdAt: { gte: "2024" } }) { totalCount } }', notADateTime, 'where'],
     [filtered, notADateTime, 'where', { where: { createdAt: { gte: '2024' } } }],
     ['{ viewer { id @include(if: 1) } }', /^Boolean cannot represent/, 'if'],
+    ['subscription ($x: Boolean!) { viewer @include(if: $x) { id } }', conditional],
+    [
+      'subscription { ...F } fragment F on Subscription { ... @skip(if: true) { viewer { id } } }',
+      conditional,
+    ],
   ])(
     'is rejected with BAD_USER_INPUT and the reason: %s',
     async (query, message, argument, variables = {}) => {

@@ -154,6 +154,19 @@ describe('a hostile document', () => {
     expect(messagesOf(preparing()(document))).toEqual([]);
   });
 
+  it('is run with as many values and levels of variables as are allowed, and with no more', () => {
+    const query = 'query ($n: Int) { dttDevices(first: $n) { totalCount } }';
+    const messages = (unused: unknown) => messagesOf(preparing()(query, { variables: { unused } }));
+    const levels = (count: number) => JSON.parse('['.repeat(count) + ']'.repeat(count));
+    expect(messages(levels(64))).toEqual([]);
+    expect(messages({ null: null, levels: levels(64) })).toEqual(['The variables are nested too deeply']);
+    // One for each list, and one for each number in it.
+    const values = (last: number) => [Array(2_497).fill(0), Array(last).fill(1)];
+    expect(messages(values(2_500))).toEqual([]);
+    const message = 'The variables have more than 5000 values; at most 5000 are allowed';
+    expect(messages(values(2_501))).toEqual([message]);
+  });
+
   it('of an anonymous client is rejected with 401, or with the reason if it selects only the schema', async () => {
     for (const [name, isSchema] of [
       ['21 levels', false],

@@ -79,6 +79,7 @@ const rejected = (message: string) => ({
 describe('a persisted operation', () => {
   it.skipIf(!hasPersistedFile).each([
     ['its documentId', { documentId: id }],
+    ['its documentId beside an empty query', { query: '', documentId: id }],
     ['its hash', byHash(viewer)],
     ['its hash beside an empty query', { query: '', ...byHash(viewer) }],
   ])('is run by %s', async (_, naming) => {

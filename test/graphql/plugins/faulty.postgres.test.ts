@@ -1,30 +1,24 @@
 /** Plugins of others that do what they should not: what clients get then. */
 
 import type { Plugin } from 'graphql-yoga';
-import { afterEach, expect, it } from 'vitest';
-import { createAccount } from '../../support/accounts.ts';
-import { openTestGateway, postGraphql, type TestGateway } from '../../support/gateway.ts';
+import { expect, it } from 'vitest';
+import { openBeside, openTestGateway, postGraphql } from '../../support/gateway.ts';
+import { databaseWith } from '../../support/setUp.ts';
 
-let gateway: TestGateway | undefined;
-afterEach(async () => {
-  await gateway?.close();
-  gateway = undefined;
-});
+const { database, alice } = await databaseWith('alice');
 
 /** Sends an operation to a gateway with the plugin, and returns the response up to its first error. */
 async function send(plugin: Plugin, accept: string, query = '{ viewer { username } }') {
-  gateway = await openTestGateway(undefined, {
-    extensions: [{ settings: {}, plugins: async () => [plugin] }],
-  });
-  const { token, dttTemplates } = await createAccount(gateway.database.client, 'alice');
-  const body = { query: query.replace('ID', String(dttTemplates[0])) };
-  const response = await postGraphql(gateway, token, body, { Accept: accept });
+  const extensions = [{ settings: {}, plugins: async () => [plugin] }];
+  const gateway = await openTestGateway(await openBeside(database), { extensions });
+  const response = await postGraphql(gateway, alice.token, { query }, { Accept: accept });
   let text = '';
   for await (const piece of response.body ?? []) {
     text += Buffer.from(piece).toString();
     // A subscription goes on.
     if (text.includes('"errors"')) break;
   }
+  await gateway.close();
   return text;
 }
 
@@ -41,7 +35,6 @@ it.each<[what: string, plugin: Plugin]>([
   ['after it', { onExecutionResult: ({ setResult }) => setResult(bare) }],
 ])('an error without extensions is sent as it is: %s', async (_what, plugin) => {
   expect(await send(plugin, json)).toBe('{"errors":[{"message":"limited"}]}');
-  await gateway?.close();
   expect(await send(plugin, events)).toContain('{"errors":[{"message":"limited"}]}');
 });
 
@@ -71,8 +64,9 @@ it('a query that a plugin has made a mutation is refused, and changes nothing', 
       setParams({ ...params, query: (params.query ?? '').replace('query', 'mutation') });
     },
   };
-  const query = 'query { activateTemplate(template: { databaseId: ID }) { scheduleTypeChanged } }';
+  const [id] = alice.dttTemplates;
+  const query = `query { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
   const text = await send(mutate, json, query);
   expect(text).toContain(masked);
-  expect(await gateway?.database.client.user.count({ where: { NOT: { activeTemplateId: null } } })).toBe(0);
+  expect(await database.client.user.count({ where: { NOT: { activeTemplateId: null } } })).toBe(0);
 });
