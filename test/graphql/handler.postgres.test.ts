@@ -148,7 +148,7 @@ it.each<Case>([
   },
   {
     what: 'a name that no operation has',
-    given: { query, operationName: 'B' },
+    given: { query: '{ viewer { ...A } } fragment A on User { username }', operationName: 'B' },
     statuses: notRun,
     result: failure('There is no operation B: the document has one without a name'),
   },
