@@ -440,7 +440,8 @@ describe('invalid input', () => {
 describe('a client without a valid token', () => {
   it.each([
     ['a query', '{ viewer { id } }'],
-    ['a query in a fragment', '{ ...All } fragment All on Query { viewer { id } }'],
+    ['a query in a fragment', '{ ...__All } fragment __All on Query { viewer { id } }'],
+    ['a query in a fragment without a name', '{ ... { viewer { id } } }'],
     ['a query in another operation', 'query A { viewer { id } } query B { __typename }'],
     ['a query under an alias', '{ __schema: viewer { id } }'],
     ['a definition', '{ __typename } type X { a: Int }'],

@@ -160,8 +160,8 @@ describe('a hostile document', () => {
     const levels = (count: number) => JSON.parse('['.repeat(count) + ']'.repeat(count));
     expect(messages(levels(64))).toEqual([]);
     expect(messages({ null: null, levels: levels(64) })).toEqual(['The variables are nested too deeply']);
-    // One for each list, and one for each number in it.
-    const values = (last: number) => [Array(2_497).fill(0), Array(last).fill(1)];
+    // One for each list, and one for each value in it.
+    const values = (last: number) => [Array(2_497).fill(null), Array(last).fill('a text')];
     expect(messages(values(2_500))).toEqual([]);
     const message = 'The variables have more than 5000 values; at most 5000 are allowed';
     expect(messages(values(2_501))).toEqual([message]);
@@ -234,6 +234,11 @@ it.each<[what: string, text: string, counts: number]>([
     'a fragment for each list that it is spread in',
     '{ a: dttSessions(first: 1) { ...F } b: dttSessions(first: 7) { ...F } } fragment F on DttSessionConnection { nodes { __typename } }',
     3 + 9,
+  ],
+  [
+    'the selections of fragments that have no type, or have one',
+    '{ ... { dttSessions(first: 7) { ... on DttSessionConnection { nodes { __typename } } } } }',
+    9,
   ],
   [
     'statistics as all sessions that they read and all groups that they may have',
