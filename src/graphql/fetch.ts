@@ -11,21 +11,18 @@ import { type Accepted, eventStream, multipart, vary } from './overHttp.ts';
 const origin = 'http://gateway';
 
 /** Headers about a connection or the bytes on it, which no library decides (RFC 9110, section 7.6.1). */
-const connectionHeaders = new Set([
+const connectionHeaders = [
   'connection',
   'content-encoding',
   'content-length',
   'keep-alive',
   'transfer-encoding',
   'upgrade',
-]);
-
-const isPassedOn = ([name, value]: readonly [string, unknown]) =>
-  value !== undefined && !connectionHeaders.has(name);
+];
 
 /** The request for Yoga, without its body, which has been read. It accepts what the gateway has chosen of what the client accepts. */
 export function requestFor(exchange: Exchange, { whole, stream }: Accepted): Request {
-  const given = Object.entries(exchange.request.headers).filter(isPassedOn);
+  const given = Object.entries(exchange.request.headers);
   const headers = new Headers(given.map(([name, value]): [string, string] => [name, String(value)]));
   headers.set('accept', [stream, whole].filter((type) => type !== undefined).join(', '));
   const method = isRead(exchange) ? 'GET' : 'POST';
@@ -38,7 +35,9 @@ export async function received(
   { progress, broken }: RequestContext & { readonly broken: AbortController },
 ): Promise<HttpResponse | StreamedResponse> {
   const { status, headers: given } = response;
-  const headers = Object.fromEntries([...given].filter(isPassedOn).map(named));
+  const headers = Object.fromEntries(
+    [...given].filter(([name]) => !connectionHeaders.includes(name)).map(named),
+  );
   const type = given.get('content-type') ?? '';
   if (response.body && [eventStream, multipart].some((each) => type.startsWith(each)))
     return {

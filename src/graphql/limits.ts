@@ -130,15 +130,12 @@ export function isTooDeep(value: unknown, depth = 0): boolean {
   return depth > deepestValue || Object.values(value).some((each) => isTooDeep(each, depth + 1));
 }
 
-/** The same for a whole request, in which the values of variables are one level further down. */
-export const isRequestTooDeep = (request: unknown): boolean => isTooDeep(request, -1);
-
 /** How many values variables may have. Reading one takes up to 10 µs. */
 const mostValues = 5_000;
 export const tooManyValues = `The variables have more than ${mostValues} values; at most ${mostValues} are allowed`;
 
-/** Whether there are more than `most` values. Those within lists and objects count as well. */
-export function hasTooManyValues(values: unknown, most = mostValues): boolean {
+/** Whether there are too many values. Those within lists and objects count as well. */
+export function hasTooManyValues(values: unknown): boolean {
   const open = [values];
   let count = 0;
   while (open.length > 0) {
@@ -146,7 +143,7 @@ export function hasTooManyValues(values: unknown, most = mostValues): boolean {
     if (typeof value !== 'object' || value === null) continue;
     const within = Object.values(value);
     count += within.length;
-    if (count > most) return true;
+    if (count > mostValues) return true;
     for (const each of within) open.push(each);
   }
   return false;

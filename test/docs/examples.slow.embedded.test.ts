@@ -18,7 +18,7 @@ const notRun: Readonly<Record<string, string>> = {
     'needs a PostgreSQL of that name; test/server/cluster.slow.postgres.test.ts starts one',
   'psql postgresql://': 'needs a PostgreSQL of that name',
   '# While the table "OssmDevice" is missing':
-    'needs a broken database; test/rest/errors.postgres.test.ts has one',
+    'needs a broken database; test/graphql/execution.postgres.test.ts has one',
   'CORS_ORIGINS=': 'runs a gateway; test/browser/frontend.slow.postgres.test.ts opens the page',
   '# Of a gateway with PERSISTED_OPERATIONS=only':
     'needs a gateway of its own; test/graphql/persisted.postgres.test.ts has one',

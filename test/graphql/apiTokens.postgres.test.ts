@@ -355,31 +355,22 @@ it('the token of the demo account manages tokens only from the machine itself, a
   expect(scopes.map(({ scope }) => scope).toSorted()).toEqual(['activate', stored, stored]);
 });
 
-it('a live query of tokens delivers a new one, and to each token what that one may see', async () => {
-  const { token, manager } = await open();
-  const query = `subscription ${seen}`;
-  const live = await Promise.all([manager, token].map((each) => subscribe(gateway, each, query)));
+it('a live query shows to each token what it may see, and what the token has become: replaced, and narrowed', async () => {
+  const { token, manager, managerId } = await open();
+  const { pool } = gateway.database;
+  const live = await Promise.all(
+    [manager, token].map((each) => subscribe(gateway, each, `subscription ${known}`)),
+  );
   const [all, one] = live as [Events, Events];
-  expect((await all.next()).viewer.apiTokens).toHaveLength(2);
-  expect((await one.next()).viewer.currentToken).toEqual({ name: 'test' });
+  expect((await one.next()).viewer.apiTokens).toEqual([{ name: 'test', scopes: ['READ', 'ACTIVATE'] }]);
+  expect((await all.next()).viewer).toMatchObject({ currentToken: { expiresAt: null }, apiTokens: [{}, {}] });
   await ask(manager, create, { name: 'new' });
   expect((await all.next()).viewer.apiTokens).toHaveLength(3);
-  for (const each of live) each.leave();
-});
-
-it('a live query shows what its token has become: when a secret that was replaced ends, and itself alone once it may manage none', async () => {
-  const { manager, managerId } = await open();
-  const { pool } = gateway.database;
-  const live = await subscribe(gateway, manager, `subscription ${known}`);
-  expect((await live.next()).viewer).toMatchObject({
-    currentToken: { expiresAt: null },
-    apiTokens: [{}, {}],
-  });
   await rotateToken(pool, managerId, 3_600_000);
-  expect((await live.next()).viewer).toMatchObject({ currentToken: { expiresAt: expect.any(String) } });
+  expect((await all.next()).viewer).toMatchObject({ currentToken: { expiresAt: expect.any(String) } });
   await pool.query(`UPDATE "ApiToken" SET scope = 'read' WHERE id = $1`, [managerId]);
-  expect((await live.next()).viewer.apiTokens).toEqual([{ name: 'manager', scopes: ['READ'] }]);
-  live.leave();
+  expect((await all.next()).viewer.apiTokens).toEqual([{ name: 'manager', scopes: ['READ'] }]);
+  for (const each of live) each.leave();
 });
 
 it('a token that expires creates none that lasts longer, and neither does a secret that was replaced', async () => {

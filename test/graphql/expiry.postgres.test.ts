@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createToken, rotateToken } from '../../src/auth/tokens.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
+import { subscribe } from '../support/events.ts';
 import { graphqlOnce, rest } from '../support/gateway.ts';
 import { hasWebSockets } from '../support/settings.ts';
 import { gatewayWith } from '../support/setUp.ts';
@@ -27,14 +28,7 @@ interface Followed {
 }
 
 async function stream(token: string, accept: string, method: 'GET' | 'POST'): Promise<Followed> {
-  const response = await fetch(
-    `${gateway.url}/graphql${method === 'GET' ? `?${new URLSearchParams({ query })}` : ''}`,
-    {
-      method,
-      headers: { Accept: accept, 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
-      ...(method === 'POST' && { body: JSON.stringify({ query }) }),
-    },
-  );
+  const { response } = await subscribe(gateway, token, query, { method, accept });
   expect(response.status).toBe(200);
   async function read() {
     for await (const piece of response.body ?? []) followed.text += Buffer.from(piece).toString();

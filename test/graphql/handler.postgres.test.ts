@@ -5,19 +5,13 @@ import { notAcceptable } from '../../src/graphql/overHttp.ts';
 import { executions } from '../../src/schema/operation.ts';
 import { addToken } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import {
-  graphqlOnce,
-  graphqlOnEveryPath,
-  openBeside,
-  openTestGateway,
-  postGraphql,
-  rest,
-} from '../support/gateway.ts';
+import { graphqlOnce, graphqlOnEveryPath, openBeside, openTestGateway, rest } from '../support/gateway.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
 
 const query = '{ viewer { username } }';
+const withDefault = 'query ($is: Boolean = true) { viewer @include(if: $is) { username } }';
 const data = { viewer: { username: 'alice' } };
 const activation = () =>
   `mutation { activateTemplate(template: { databaseId: ${alice.dttTemplates[0]} }) { scheduleTypeChanged } }`;
@@ -91,114 +85,127 @@ const kinds: readonly [accept: string, as: (text: string) => { headers: object; 
   ],
 ];
 
-const failure = (message: string, code = 'BAD_USER_INPUT') => ({
-  errors: [{ message, extensions: { code } }],
+const failure = (message: string, extensions: object = { code: 'BAD_USER_INPUT' }, place: object = {}) => ({
+  errors: [{ message, ...place, extensions }],
 });
 
-interface Case {
-  readonly what: string;
-  readonly given: object | string;
+type Case = [
+  what: string,
+  given: object | string,
   /** For each media type that is asked for, in their order. */
-  readonly statuses: readonly number[];
-  readonly result: object;
-  readonly headers?: object;
-  readonly methods?: readonly string[];
-  readonly token?: string;
-}
+  statuses: readonly number[],
+  result: object,
+  others?: { readonly methods?: readonly string[]; readonly headers?: object; readonly token?: string },
+];
 const always = (status: number) => kinds.map(() => status);
 /** The statuses of what can be read but not run. */
 const notRun = [200, 400, 200, 200];
+const byPost = { methods: ['POST'] };
+const byGet = { methods: ['GET'] };
 
 it.each<Case>([
-  {
-    what: 'an operation by its name',
-    given: { query: 'query Id { viewer { id } } query Name { viewer { username } }', operationName: 'Name' },
-    statuses: always(200),
-    result: { data },
-  },
-  {
-    what: 'an operation of which a field fails',
-    given: { query: '{ viewer { username } dttDevices(first: 0) { totalCount } }' },
-    statuses: always(200),
-    result: {
-      errors: [
-        {
-          message: 'first must be an integer from 1 to 100',
-          locations: [{ line: 1, column: 23 }],
-          path: ['dttDevices'],
-          extensions: { code: 'BAD_USER_INPUT', argument: 'first' },
-        },
-      ],
+  [
+    'an operation by its name',
+    { query: 'query Id { viewer { id } } query Name { viewer { username } }', operationName: 'Name' },
+    always(200),
+    { data },
+  ],
+  [
+    'an operation of which a field fails',
+    { query: '{ viewer { username } dttDevices(first: 0) { totalCount } }', operationName: '' },
+    always(200),
+    {
+      ...failure(
+        'first must be an integer from 1 to 100',
+        { code: 'BAD_USER_INPUT', argument: 'first' },
+        { locations: [{ line: 1, column: 23 }], path: ['dttDevices'] },
+      ),
       data: { ...data, dttDevices: null },
     },
-  },
-  {
-    what: 'a subscription that is invalid',
-    given: { query: 'subscription { nobody }' },
-    statuses: notRun,
-    result: {
-      errors: [
-        {
-          message: 'Cannot query field "nobody" on type "Subscription". Did you mean "node"?',
-          locations: [{ line: 1, column: 16 }],
-          extensions: { code: 'BAD_USER_INPUT' },
-        },
-      ],
+  ],
+  [
+    'a subscription that is invalid',
+    { query: 'subscription { nobody }' },
+    notRun,
+    failure('Cannot query field "nobody" on type "Subscription". Did you mean "node"?', undefined, {
+      locations: [{ line: 1, column: 16 }],
+    }),
+  ],
+  [
+    'a name that no operation has',
+    { query: '{ viewer { ...A } } fragment A on User { username }', operationName: 'B' },
+    notRun,
+    failure('There is no operation B: the document has one without a name'),
+  ],
+  ['a subscription without a stream', { query: `subscription ${query}` }, [406, 406], failure(notAcceptable)],
+  [
+    'a token that is unknown',
+    { query },
+    always(401),
+    failure('Unauthorized: the token is unknown or revoked', { code: 'UNAUTHENTICATED' }),
+    {
+      token: 'unknown',
+      headers: {
+        'www-authenticate':
+          'Bearer error="invalid_token", error_description="the token is unknown or revoked"',
+      },
     },
-  },
-  {
-    what: 'a name that no operation has',
-    given: { query, operationName: 'B' },
-    statuses: notRun,
-    result: failure('There is no operation B: the document has one without a name'),
-  },
-  {
-    what: 'a query beside a malformed hash',
-    given: { query, extensions: { persistedQuery: {} } },
-    statuses: always(400),
-    result: failure('extensions.persistedQuery must have a sha256Hash, which is a string'),
-  },
-  {
-    what: 'a token that is unknown',
-    given: { query },
-    token: 'unknown',
-    statuses: always(401),
-    result: failure('Unauthorized: the token is unknown or revoked', 'UNAUTHENTICATED'),
-    headers: {
-      'www-authenticate': 'Bearer error="invalid_token", error_description="the token is unknown or revoked"',
+  ],
+  [
+    'a mutation by GET',
+    { query: 'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }' },
+    always(405),
+    failure('Can only perform a mutation operation from a POST request.'),
+    { ...byGet, headers: { allow: 'POST' } },
+  ],
+  ...['variables', 'extensions'].map((name): Case => {
+    const message = `The parameter ${name} is not JSON: Unexpected end of JSON input`;
+    return [`${name} that are not JSON`, { query, [name]: '[' }, always(400), failure(message), byGet];
+  }),
+  ...[
+    ['', 'The body is empty'],
+    ['[', 'The body is not JSON: Unexpected end of JSON input'],
+    ['\uFEFF ', 'The body is not JSON: Unexpected end of JSON input'],
+    ['null', 'The body must be an object with a query, and not null'],
+  ].map(
+    ([body = '', message = '']): Case => [`a body "${body}"`, body, always(400), failure(message), byPost],
+  ),
+  ...[
+    { with: { query: 1 }, message: 'query must be a string' },
+    { with: { operationName: 1 }, message: 'operationName must be a string' },
+    { with: { unknown: 1 }, message: 'Unexpected parameter "unknown" in the request body.' },
+    {
+      with: { extensions: { persistedQuery: {} } },
+      message: 'extensions.persistedQuery must have a sha256Hash, which is a string',
     },
-  },
-  {
-    what: 'a mutation by GET',
-    methods: ['GET'],
-    given: { query: 'mutation { activateTemplate(template: { databaseId: 1 }) { scheduleTypeChanged } }' },
-    statuses: always(405),
-    result: failure('Can only perform a mutation operation from a POST request.'),
-    headers: { allow: 'POST' },
-  },
-  {
-    what: 'a subscription without a stream',
-    given: { query: `subscription ${query}` },
-    statuses: [406, 406],
-    result: failure(notAcceptable),
-  },
-  {
-    what: 'a body that is not JSON',
-    methods: ['POST'],
-    given: '[',
-    statuses: always(400),
-    result: failure('The body is not JSON: Unexpected end of JSON input'),
-  },
-  ...['variables', 'extensions'].map((name) => ({
-    what: `${name} that are not JSON`,
-    methods: ['GET'],
-    given: { query, [name]: '[' },
-    statuses: always(400),
-    result: failure(`The parameter ${name} is not JSON: Unexpected end of JSON input`),
-  })),
+  ].map((odd): Case => {
+    const given = { query, ...odd.with };
+    return [`a request with ${JSON.stringify(odd.with)}`, given, always(400), failure(odd.message), byPost];
+  }),
+  // Yoga rejects these, and says which methods it takes.
+  ...[
+    {
+      with: { variables: [] },
+      message: 'Expected "variables" param to be empty or an object, but given array.',
+    },
+    {
+      with: { extensions: 1 },
+      message: 'Expected "extensions" param to be empty or an object, but given number.',
+    },
+  ].map((odd): Case => {
+    const [given, others] = [
+      { query, ...odd.with },
+      { ...byPost, headers: { allow: 'GET, POST' } },
+    ];
+    return [`a request with ${JSON.stringify(odd.with)}`, given, always(400), failure(odd.message), others];
+  }),
 ])(
-  '$what gets the same result in each media type, with the headers of its error',
-  async ({ given, statuses, result, headers = {}, methods = ['POST', 'GET'], token = alice.token }) => {
+  '%s gets the same result in each media type, with the headers of its error',
+  async (_, given, statuses, result, {
+    headers = {},
+    methods = ['POST', 'GET'],
+    token = alice.token,
+  } = {}) => {
     for (const method of methods)
       for (const [index, status] of statuses.entries()) {
         const [accept = '', as = expect.fail()] = kinds[index] ?? [];
@@ -215,122 +222,54 @@ it.each<Case>([
   },
 );
 
-const close = { connection: 'close' };
+it.each<[what: string, body: object | string, type?: string]>([
+  ['of a type in capital letters', { query }, 'Application/JSON ; charset=utf-8'],
+  ['with a byte order mark', `\uFEFF${JSON.stringify({ query })}`],
+  ['with nulls', { query, operationName: null, variables: null, unknown: null }],
+  ['with null for variables that have defaults', { query: withDefault, variables: null }],
+])('a body %s is read', async (_, body, type) => {
+  for (const [accept, as] of kinds)
+    expect((await send(body, { accept, ...(type !== undefined && { type }) })).body).toBe(
+      as(JSON.stringify({ data })).body,
+    );
+});
+
+it('parameters of a GET that are missing, null or empty count as none', async () => {
+  const nulls = { variables: 'null', extensions: 'null', operationName: '' };
+  for (const given of [{ query: withDefault }, { query: withDefault, ...nulls }])
+    expect((await send(given, { method: 'GET' })).body).toBe(JSON.stringify({ data }));
+});
+
+const allow = { allow: 'GET, HEAD, POST' };
 const otherType =
   'A POST takes a body of the type application/json: send the header Content-Type: application/json';
 
-it.each<[what: string, way: Way, status: number, message: string, headers?: object]>([
+it.each<[way: Way, status: number, message: string, headers?: object]>([
   ...['application/xml', 'application/graphql+json', '*/*;q=0', `${json};charset=iso-8859-1`].flatMap(
     (accept) =>
-      ['GET', 'POST'].map((method): [string, Way, number, string] => [
-        `${method} that accepts ${accept}`,
-        { method, accept },
-        406,
-        notAcceptable,
-      ]),
+      ['GET', 'POST'].map((method): [Way, number, string] => [{ method, accept }, 406, notAcceptable]),
   ),
   // Such as a form of a page of another origin.
   ...['text/plain', 'application/jsonp', 'application/x-www-form-urlencoded', ''].map(
-    (type): [string, Way, number, string, object] => [
-      `body of type "${type}"`,
-      { type },
-      415,
-      otherType,
-      close,
-    ],
+    (type): [Way, number, string, object] => [{ type }, 415, otherType, { connection: 'close' }],
   ),
-  ['DELETE', { method: 'DELETE' }, 405, 'Use GET or POST', { allow: 'GET, HEAD, POST' }],
-  [
-    'single connection of graphql-sse',
-    { method: 'PUT' },
-    405,
-    'Use GET or POST. With graphql-sse, set singleConnection: false',
-    { allow: 'GET, HEAD, POST' },
-  ],
-])('a %s is rejected as JSON, and runs nothing', async (_, way, status, message, headers = {}) => {
-  const before = executions.compiled + executions.interpreted;
-  const response = wholeAs(json, JSON.stringify(failure(message)));
-  expect(await send({ query: activation() }, way)).toEqual({
-    ...{ status, headers: { ...response.headers, vary: 'Accept-Encoding', ...headers }, body: response.body },
-  });
-  expect(executions.compiled + executions.interpreted).toBe(before);
-});
-
-/** Posts three times: the first is executed, and the others may come from the cache. The responses must be equal. */
-async function post(body: string, headers: Record<string, string> = {}) {
-  const responses = [];
-  for (let time = 0; time < 3; time++) {
-    const response = await postGraphql(gateway, alice.token, body, headers);
-    const type = response.headers.get('Content-Type');
-    responses.push({ status: response.status, type, ...(await response.json()) });
-  }
-  for (const response of responses) expect(response).toEqual(responses[0]);
-  return responses[0];
-}
-
-describe('POST', () => {
-  it.each([
-    ['Application/JSON ; charset=utf-8', JSON.stringify({ query })],
-    [json, `\uFEFF${JSON.stringify({ query })}`],
-  ])('reads a body of the type %s: %j', async (type, body) => {
-    for (const [accept, as] of kinds)
-      expect((await send(body, { accept, type })).body).toBe(as(JSON.stringify({ data })).body);
-  });
-
-  it.each([
-    ['', 'The body is empty'],
-    [' ', 'The body is not JSON: Unexpected end of JSON input'],
-    [
-      '{"query":"{ viewer { id } }"',
-      /^The body is not JSON: Expected ',' or '}' after property value in JSON/,
-    ],
-    ["{'query':'{ viewer { id } }'}", /^The body is not JSON: Expected property name or '}' in JSON/],
-    ['\uFEFF{"query":}', /^The body is not JSON: Unexpected token '}'/],
-    ['[', /^The body is not JSON: /],
-    ['null', 'The body must be an object with a query, and not null'],
-  ])('says why the body cannot be read: %j', async (body, message) => {
-    expect(await post(body)).toMatchObject({
-      status: 400,
-      errors: [{ message: expect.stringMatching(message), extensions: { code: 'BAD_USER_INPUT' } }],
+  [{ method: 'DELETE' }, 405, 'Use GET or POST', allow],
+  [{ method: 'PUT' }, 405, 'Use GET or POST. With graphql-sse, set singleConnection: false', allow],
+])(
+  'a request by %j is rejected as JSON with %s, and runs nothing',
+  async (way, status, message, headers = {}) => {
+    const before = executions.compiled + executions.interpreted;
+    const response = wholeAs(json, JSON.stringify(failure(message)));
+    expect(await send({ query: activation() }, way)).toEqual({
+      ...{
+        status,
+        headers: { ...response.headers, vary: 'Accept-Encoding', ...headers },
+        body: response.body,
+      },
     });
-  });
-
-  it('treats null parameters as absent', async () => {
-    expect((await post(JSON.stringify({ query, operationName: null, variables: null }))).data).toEqual(data);
-    expect((await post(JSON.stringify({ query, unknown: null }))).data).toEqual(data);
-    const withDefault = 'query ($is: Boolean = true) { viewer @include(if: $is) { username } }';
-    expect((await post(JSON.stringify({ query: withDefault, variables: null }))).data).toEqual(data);
-    const nulls = { query: withDefault, variables: 'null', extensions: 'null', operationName: '' };
-    for (const given of [{ query: withDefault }, nulls])
-      expect((await send(given, { method: 'GET' })).body).toBe(JSON.stringify({ data }));
-  });
-
-  it.each<[what: string, odd: object, message: string]>([
-    ['an unknown parameter', { unknown: 1 }, 'Unexpected parameter "unknown" in the request body.'],
-    ['an operationName that is not a string', { operationName: 1 }, 'operationName must be a string'],
-    [
-      'variables that are a list',
-      { variables: [] },
-      'Expected "variables" param to be empty or an object, but given array.',
-    ],
-    [
-      'extensions that are a number',
-      { extensions: 1 },
-      'Expected "extensions" param to be empty or an object, but given number.',
-    ],
-    ['a query that is not a string', { query: 1 }, 'query must be a string'],
-  ])(
-    'rejects %s each time it is repeated, also with a query whose response is cached',
-    async (_, odd, message) => {
-      expect((await post(JSON.stringify({ query }))).data).toEqual(data);
-      const { errors, ...response } = await post(JSON.stringify({ query, ...odd }));
-      expect(response).not.toHaveProperty('data');
-      expect(errors).toEqual([
-        { message: expect.stringMatching(message), extensions: { code: 'BAD_USER_INPUT' } },
-      ]);
-    },
-  );
-});
+    expect(executions.compiled + executions.interpreted).toBe(before);
+  },
+);
 
 const invalid = 'the token is unknown or revoked';
 const invalidTokenChallenge = `Bearer error="invalid_token", error_description="${invalid}"`;
@@ -348,6 +287,7 @@ describe('invalid input', () => {
   const notACursor = (argument: string) => `${argument} must be a cursor that this list has given`;
   const notADateTime = /DateTime must be ISO 8601 with an offset from UTC/;
   const notAnId = /is not a global id of this schema$/;
+  const conditional = 'A subscription cannot have @skip or @include on its field';
   const foreign = globalId('DttDevice:1');
 
   it.each<[query: string, message: string | RegExp, argument?: string, variables?: Record<string, unknown>]>([
@@ -404,6 +344,11 @@ describe('invalid input', () => {
     ['{ dttSessions(where: { createdAt: { gte: "2024" } }) { totalCount } }', notADateTime, 'where'],
     [filtered, notADateTime, 'where', { where: { createdAt: { gte: '2024' } } }],
     ['{ viewer { id @include(if: 1) } }', /^Boolean cannot represent/, 'if'],
+    ['subscription ($x: Boolean!) { viewer @include(if: $x) { id } }', conditional],
+    [
+      'subscription { ...F } fragment F on Subscription { ... @skip(if: true) { viewer { id } } }',
+      conditional,
+    ],
   ])(
     'is rejected with BAD_USER_INPUT and the reason: %s',
     async (query, message, argument, variables = {}) => {
@@ -434,7 +379,8 @@ describe('invalid input', () => {
 describe('a client without a valid token', () => {
   it.each([
     ['a query', '{ viewer { id } }'],
-    ['a query in a fragment', '{ ...All } fragment All on Query { viewer { id } }'],
+    ['a query in a fragment', '{ ...__All } fragment __All on Query { viewer { id } }'],
+    ['a query in a fragment without a name', '{ ... { viewer { id } } }'],
     ['a query in another operation', 'query A { viewer { id } } query B { __typename }'],
     ['a query under an alias', '{ __schema: viewer { id } }'],
     ['a definition', '{ __typename } type X { a: Int }'],

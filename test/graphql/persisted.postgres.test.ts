@@ -79,6 +79,7 @@ const rejected = (message: string) => ({
 describe('a persisted operation', () => {
   it.skipIf(!hasPersistedFile).each([
     ['its documentId', { documentId: id }],
+    ['its documentId beside an empty query', { query: '', documentId: id }],
     ['its hash', byHash(viewer)],
     ['its hash beside an empty query', { query: '', ...byHash(viewer) }],
   ])('is run by %s', async (_, naming) => {
@@ -86,23 +87,25 @@ describe('a persisted operation', () => {
       expect(await post(gateway, naming)).toEqual({ status: 200, data: { viewer: { username: 'alice' } } });
   });
 
-  it('is rejected when its id is unknown, also when objects inherit a property of that name', async () => {
-    for (const gateway of [open, only]) {
-      for (const documentId of ['__proto__', 'constructor'])
-        expect(await post(gateway, { documentId })).toEqual(
-          rejected(`There is no persisted operation with the id "${documentId}"`),
-        );
-    }
-    const unknown = {
-      message: 'PersistedQueryNotSupported',
-      extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' },
-    };
-    expect(await post(only, byHash('unknown'))).toEqual({ status: 200, errors: [unknown] });
+  it.each([
+    [[open, only], { documentId: '__proto__' }, 'There is no persisted operation with the id "__proto__"'],
+    [
+      [open, only],
+      { documentId: 'x'.repeat(101) },
+      `There is no persisted operation with the id "${'x'.repeat(100)}"`,
+    ],
+    [[open, only], { documentId: { toString: 1 } }, 'documentId must be a string'],
+    [[only], { query: viewer }, onlyPersisted],
+    [[only], { query: '' }, onlyPersisted],
+    [[only], {}, onlyPersisted],
+  ])('is rejected if it is named wrongly or sent as text: %#', async (gateways, naming, message) => {
+    for (const gateway of gateways) expect(await post(gateway, naming)).toEqual(rejected(message));
   });
 
-  it('is rejected when its documentId is not a string', async () => {
-    for (const documentId of [{ toString: 1 }, 1])
-      expect(await post(only, { documentId })).toEqual(rejected('documentId must be a string'));
+  it('is rejected when its hash is unknown and no other hash is registered', async () => {
+    const message = 'PersistedQueryNotSupported';
+    const errors = [{ message, extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' } }];
+    expect(await post(only, byHash('unknown'))).toEqual({ status: 200, errors });
   });
 
   it('is rejected with 401 without a token, whether it exists or not', async () => {
@@ -149,16 +152,6 @@ it.skipIf(!hasPersistedFile)(
   },
 );
 
-it.each([
-  ['the text of a persisted operation', { query: viewer }],
-  ['no text', {}],
-])(
-  'an operation sent as text is rejected where only persisted operations are allowed: %s',
-  async (_, body) => {
-    expect(await post(only, body)).toEqual(rejected(onlyPersisted));
-  },
-);
-
 const username = (name: string) => ({ data: { viewer: { username: name } } });
 const notFound = {
   errors: [{ message: 'PersistedQueryNotFound', extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } }],
@@ -166,16 +159,17 @@ const notFound = {
 
 let count = 0;
 /** A query that no client has sent before. */
-const fresh = () => `query Fresh${count++} { viewer { username } }`;
+const fresh = (name = 'Fresh') => `query ${name} { viewer { username } } # ${count++}`;
 
 describe('the hash of a query', () => {
   it('runs the query after both were sent together, by either method', async () => {
     for (const method of ['POST', 'GET'] as const) {
-      const query = fresh();
-      expect(await ask(byHash(query), { method })).toMatchObject({ status: 200, body: notFound });
-      expect((await ask({ query, ...byHash(query) }, { method })).body).toEqual(username('alice'));
+      const query = `query Other { viewer { rank } } ${fresh('Named')}`;
+      const named = { ...byHash(query), operationName: 'Named' };
+      expect(await ask(named, { method })).toMatchObject({ status: 200, body: notFound });
+      expect((await ask({ query, ...named }, { method })).body).toEqual(username('alice'));
       for (const again of ['POST', 'POST', 'GET', 'GET', 'POST'] as const)
-        expect((await ask(byHash(query), { method: again })).body).toEqual(username('alice'));
+        expect((await ask(named, { method: again })).body).toEqual(username('alice'));
     }
   });
 

@@ -3,8 +3,7 @@
  * the client of their protocol, and by Apollo's multipart protocol.
  */
 
-import { getEventListeners, once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { getEventListeners } from 'node:events';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from 'graphql-sse';
@@ -15,6 +14,7 @@ import { timeouts } from '../../src/http/connections.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, type SubscribeOptions, subscribe } from '../support/events.ts';
 import { openBeside, openTestGateway, postJson, type TestGateway, withClient } from '../support/gateway.ts';
+import { openRaw } from '../support/rawHttp.ts';
 import { gatewayWith } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
@@ -122,8 +122,11 @@ it('disconnects a client that stops reading', async () => {
   });
   const [id] = alice.dttTemplates;
   await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
-  const query = 'subscription { activeDttTemplate { name message } }';
-  const socket = await sendSubscription(other, alice.token, query);
+  const { socket } = await openRaw(other.url);
+  socket.write(
+    `GET /graphql?query=subscription{activeDttTemplate{name,message}} HTTP/1.1\r\nHost: x\r\n` +
+      `Authorization: Bearer ${alice.token}\r\nAccept: text/event-stream\r\n\r\n`,
+  );
   socket.pause();
   await expect.poll(() => other.connections()).toBe(1);
   for (let step = 1; step <= 60 && (await other.connections()) > 0; step++) {
@@ -134,20 +137,6 @@ it('disconnects a client that stops reading', async () => {
   socket.destroy();
   await other.close();
 });
-
-/** Posts a subscription on a socket of its own, so that the test decides when it is read. */
-async function sendSubscription({ url }: TestGateway, token: string, query: string): Promise<Socket> {
-  const { hostname, port, host } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  socket.on('error', () => {});
-  await once(socket, 'connect');
-  const body = JSON.stringify({ query });
-  socket.write(
-    `POST /graphql HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\nAccept: text/event-stream\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-  );
-  return socket;
-}
 
 it("graphql-sse's client runs queries, mutations and subscriptions", async () => {
   const dave = await createAccount(gateway.database.client, 'dave');

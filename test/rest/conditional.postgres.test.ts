@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { get, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { graphqlOnce, postJson } from '../support/gateway.ts';
 import { gatewayWith } from '../support/setUp.ts';
 import { noteStatements } from '../support/statements.ts';
 
@@ -137,25 +136,6 @@ it.each([
     expect(response).toMatchObject({ status, body: expect.stringMatching(/./) });
     expect(response.headers).not.toHaveProperty('etag');
   }
-});
-
-it('the response to a POST has no ETag: an activation, and a query', async () => {
-  const path = `/dtt/templates/${bob.dttTemplates[0]}`;
-  const activated = await postJson(gateway, bob.token, path, { isActive: true });
-  expect([activated.status, activated.headers.get('ETag')]).toEqual([200, null]);
-  for (let time = 0; time < 3; time++) {
-    const condition = { 'If-None-Match': '*' };
-    const response = await graphqlOnce(gateway, alice.token, '{ viewer { username } }', {}, condition);
-    expect([response.status, response.headers.get('ETag')]).toEqual([200, null]);
-  }
-});
-
-it('a GraphQL GET gets the media type that Accept names, also from the cache', async () => {
-  const types = ['application/json', 'application/graphql-response+json'];
-  const { hits } = gateway.responseCache.counters;
-  for (const Accept of [...types, ...types])
-    expect((await ask(graphqlPath, { Accept })).headers['content-type']?.split(';')[0]).toBe(Accept);
-  expect(gateway.responseCache.counters.hits).toBeGreaterThanOrEqual(hits + 2);
 });
 
 /** The headers that do not depend on the time or the individual request. */

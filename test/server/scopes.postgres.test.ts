@@ -19,13 +19,11 @@ import { closeSockets, connectSocket } from '../support/sockets.ts';
 import { connect } from '../support/toolClient.ts';
 
 let gateway: TestGateway;
-let folder: string;
 let account: Account;
 const tokens = new Map<Scope, string>();
 const clients = new Map<Scope, Client>();
 beforeAll(async () => {
-  folder = newFolder();
-  const file = join(folder, 'operations.graphql');
+  const file = join(newFolder(), 'operations.graphql');
   const template = 'template: { databaseId: $id }';
   await writeFile(
     file,
@@ -112,17 +110,14 @@ const both = () =>
   `mutation { ...M } fragment M on Mutation { a: activateTemplate(template: { databaseId: ${template()} }) { scheduleTypeChanged } ... { b: createApiToken(name: "both") { secret } } }`;
 const subscription = `subscription ${query}`;
 
-/** Each route, by its method and path. */
-const restCases = routes.map(({ method, path, isMutation }): [string, Scope, Run] => {
-  const target = () => `/api/v1${path.replace('{id}', String(template()))}`;
-  return [
-    `${method} ${path}`,
-    isMutation ? 'activate' : 'read',
-    isMutation
-      ? (scope) => post(() => ({ isActive: true }), 'application/json', target())(scope)
-      : (scope) => get(target())(scope),
-  ];
-});
+/** The tools, with the scope that each needs. */
+const tools: readonly [string, Scope, Run][] = [
+  ['activateDttTemplate', 'activate', tool('activateDttTemplate', () => ({ id: template() }))],
+  ['Persisted', 'activate', tool('Persisted', () => ({ id: template() }))],
+  ['graphqlQuery', 'read', tool('graphqlQuery', () => ({ query: '{ viewer { username } }' }))],
+];
+
+const when = (isThere: boolean, those: readonly [string, Scope, Run][]) => (isThere ? those : []);
 
 const cases: [string, Scope, Run][] = [
   ['POST of a query', 'read', post(() => ({ query }))],
@@ -145,32 +140,40 @@ const cases: [string, Scope, Run][] = [
   ['POST of createApiToken', 'manage', post(() => ({ query: creation }))],
   ['POST of revokeApiToken', 'manage', post(() => ({ query: revocation }))],
   ['an activation beside a creation', 'manage', post(() => ({ query: both() }))],
-  ...restCases,
-];
-
-const batchCases: [string, Scope, Run][] = [
-  ['queries', 'read', post(() => [{ query }, { query: '{ __typename }' }])],
-  ['an activation', 'activate', post(() => [{ query }, { query: activation() }])],
-  ['revokeApiToken', 'manage', post(() => [{ query: revocation }])],
-];
-
-const persistedCases: [string, Scope, Run][] = [
-  ['activation', 'activate', post(() => ({ documentId: 'Persisted', variables: { id: template() } }))],
-  ['creation', 'manage', post(() => ({ documentId: 'Created', variables: { id: template() } }))],
-];
-
-const socketCases: [string, Scope, Run][] = [
-  ['a query', 'read', throughSocket(() => query)],
-  ['a subscription', 'read', throughSocket(() => subscription)],
-  ['an activation', 'activate', throughSocket(activation)],
-  ['createApiToken', 'manage', throughSocket(() => creation)],
-];
-
-/** The tools, with the scope that each needs. */
-const tools: readonly [string, Scope, Run][] = [
-  ['activateDttTemplate', 'activate', tool('activateDttTemplate', () => ({ id: template() }))],
-  ['Persisted', 'activate', tool('Persisted', () => ({ id: template() }))],
-  ['graphqlQuery', 'read', tool('graphqlQuery', () => ({ query: '{ viewer { username } }' }))],
+  ...routes.map(({ method, path, isMutation }): [string, Scope, Run] => {
+    const target = () => `/api/v1${path.replace('{id}', String(template()))}`;
+    return [
+      `${method} ${path}`,
+      isMutation ? 'activate' : 'read',
+      isMutation
+        ? (scope) => post(() => ({ isActive: true }), 'application/json', target())(scope)
+        : (scope) => get(target())(scope),
+    ];
+  }),
+  ...when(hasBatches, [
+    ['a batch of queries', 'read', post(() => [{ query }, { query: '{ __typename }' }])],
+    ['a batch with an activation', 'activate', post(() => [{ query }, { query: activation() }])],
+    ['a batch with revokeApiToken', 'manage', post(() => [{ query: revocation }])],
+  ]),
+  ...when(hasPersistedFile, [
+    [
+      'a persisted activation',
+      'activate',
+      post(() => ({ documentId: 'Persisted', variables: { id: template() } })),
+    ],
+    [
+      'a persisted creation',
+      'manage',
+      post(() => ({ documentId: 'Created', variables: { id: template() } })),
+    ],
+  ]),
+  ...when(hasWebSockets, [
+    ['a query through a WebSocket', 'read', throughSocket(() => query)],
+    ['a subscription through a WebSocket', 'read', throughSocket(() => subscription)],
+    ['an activation through a WebSocket', 'activate', throughSocket(activation)],
+    ['createApiToken through a WebSocket', 'manage', throughSocket(() => creation)],
+  ]),
+  ...when(hasTools, tools),
 ];
 
 /** What an operation of the scopes may change. */
@@ -207,18 +210,6 @@ async function check(needed: Scope, run: Run): Promise<void> {
 
 it.each(cases)('%s needs the scope %s', (_, needed, run) => check(needed, run));
 
-it.skipIf(!hasBatches).each(batchCases)('%s in a batch: the scope %s is needed', (_, needed, run) =>
-  check(needed, run),
-);
-
-it.skipIf(!hasPersistedFile).each(persistedCases)('a persisted %s needs the scope %s', (_, needed, run) =>
-  check(needed, run),
-);
-
-it.skipIf(!hasWebSockets).each(socketCases)('%s through a WebSocket needs the scope %s', (_, needed, run) =>
-  check(needed, run),
-);
-
 it('every mutation is in the table, and says which scope it needs', () => {
   const mutations = Object.values(schema.getMutationType()?.getFields() ?? {});
   for (const { name, extensions } of mutations)
@@ -239,18 +230,13 @@ describe.skipIf(!hasTools)('the tools', () => {
         );
   });
 
-  it.each(tools)('%s needs the scope %s', (_, needed, run) => check(needed, run));
-
   it('offer none of what concerns tokens', async () => {
     const offered = (await clients.get('manage')?.listTools())?.tools ?? [];
-    expect(offered.map(({ name }) => name)).not.toEqual(expect.arrayContaining(['Created']));
-    expect(offered.map(({ name }) => name)).not.toEqual(expect.arrayContaining(['Tokens']));
+    for (const { name } of offered) expect(['Created', 'Tokens']).not.toContain(name);
+    const unavailable = 'The tokens of the account are not available here';
     for (const [document, message] of [
-      [query, 'The tokens of the account are not available here'],
-      [
-        '{ viewer { ...U } } fragment U on User { a: currentToken { id } }',
-        'The tokens of the account are not available here',
-      ],
+      [query, unavailable],
+      ['{ viewer { ...U } } fragment U on User { a: currentToken { id } }', unavailable],
       [creation, 'Only queries are run here'],
     ] as const)
       expect((await tool('graphqlQuery', () => ({ query: document }))('manage')).text).toContain(message);

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { migrationLock } from '../../src/database/migrate.ts';
 import { release } from '../../src/version.ts';
 import { copyFolder } from '../support/copyFolder.ts';
-import { needsEngine } from '../support/gateway.ts';
+import { needsEngine, newServerDatabase } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { queryOnce } from '../support/postgres.ts';
 import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
@@ -183,37 +183,24 @@ describe('DATABASE_URL', () => {
   needsEngine('postgres', 'it needs a server');
 
   it('of a PostgreSQL has the gateway apply the migrations, and make no demo account', async () => {
-    const engine = inject('engine');
-    const server = engine.kind === 'postgres' ? engine.url : '';
-    const name = `main_${process.pid}`;
-    const administer = (sql: string) => queryOnce(`${server}/postgres`, sql);
-    await administer(`CREATE DATABASE ${name}`);
-    const gateway = await serve({
-      DATABASE_URL: `${server}/${name}`,
-      DATA_DIR: folder,
-      LOG_LEVEL: 'silent',
-    });
-    const place = `DATABASE_URL='${server.replace(':postgres@', ':***@')}/${name}'`;
+    const url = await newServerDatabase();
+    const gateway = await serve({ DATABASE_URL: url, DATA_DIR: folder, LOG_LEVEL: 'silent' });
+    const place = `DATABASE_URL='${url.replace(':postgres@', ':***@')}'`;
     expect(gateway.output.stdout).toContain(`
     the demo account, which needs an empty database
       ${place} npx dovetail-gateway demo
 `);
     expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');
     expect(gateway.output.stdout).not.toMatch(/Token {2}|Workers|Metrics|:postgres@/);
-    expect(await queryOnce(`${server}/${name}`, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
+    expect(await queryOnce(url, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
 
     expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
     expect(await stop(gateway)).toMatchObject({ code: 0, stderr: '' });
-    await administer(`DROP DATABASE ${name} WITH (FORCE)`);
   });
 
   it('of a PostgreSQL has the demo account with DEMO_ACCOUNT=public, with a token that stays and that pages may show', async () => {
-    const engine = inject('engine');
-    const server = engine.kind === 'postgres' ? engine.url : '';
-    const url = `${server}/demo_${process.pid}`;
-    await queryOnce(`${server}/postgres`, `CREATE DATABASE demo_${process.pid}`);
     const settings = {
-      DATABASE_URL: url,
+      DATABASE_URL: await newServerDatabase(),
       DATA_DIR: join(folder, 'new'),
       DEMO_ACCOUNT: 'public',
       // As in a container.
@@ -227,29 +214,24 @@ describe('DATABASE_URL', () => {
     const second = await serve(settings);
     expect(second.token).toBe(first.token);
     await stop(second);
-    await queryOnce(`${server}/postgres`, `DROP DATABASE demo_${process.pid} WITH (FORCE)`);
   });
 
   it('of a database whose migrations are locked lets a gateway stop that waits to start', async () => {
-    const engine = inject('engine');
-    const server = engine.kind === 'postgres' ? engine.url : '';
-    const name = `waiting_${process.pid}`;
-    await queryOnce(`${server}/postgres`, `CREATE DATABASE ${name}`);
-    const holder = new pg.Client(`${server}/${name}`);
+    const url = await newServerDatabase();
+    const holder = new pg.Client(url);
     await holder.connect();
     const { rows } = await holder.query('SELECT pg_advisory_lock($1)', [migrationLock]);
     expect(rows).toHaveLength(1);
-    const settings = { DATABASE_URL: `${server}/${name}`, PORT: '0', LOG_LEVEL: 'silent' };
+    const settings = { DATABASE_URL: url, PORT: '0', LOG_LEVEL: 'silent' };
     const { child, exit } = startCli(['serve'], settings);
     // Only of this database: others on the server have locks of their own.
     const ungranted =
       "SELECT FROM pg_locks JOIN pg_database ON oid = database WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted";
-    const waiting = () => queryOnce(`${server}/${name}`, ungranted);
+    const waiting = () => queryOnce(url, ungranted);
     await expect.poll(waiting, { timeout: 30_000 }).toHaveLength(1);
     child.kill('SIGTERM');
     expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });
     await holder.end();
-    await queryOnce(`${server}/postgres`, `DROP DATABASE ${name} WITH (FORCE)`);
   });
 
   it('of a server that cannot be reached is reported once for all workers', async () => {

@@ -17,7 +17,7 @@ import { unauthorized, type Viewer } from '../../auth/viewer.ts';
 import type { Config } from '../../config/config.ts';
 import { messages } from '../../errors.ts';
 import type { PipelineParts } from '../../extensionPoints.ts';
-import { hasTooManyValues, isRequestTooDeep } from '../../graphql/limits.ts';
+import { hasTooManyValues, isTooDeep } from '../../graphql/limits.ts';
 import { type Exchange, requestWithin, restPath } from '../../http/exchange.ts';
 import { isRecord, readJson } from '../../http/json.ts';
 import { readText } from '../../http/request.ts';
@@ -224,7 +224,7 @@ const notOneRequest = 'The body must be one JSON-RPC request; batches are not su
 
 /** Whether a value is one request of JSON-RPC. Responses are not accepted, since the gateway sends no requests. */
 const isMessage = (value: unknown): value is Record<string, unknown> & Message =>
-  isRecord(value) && typeof value.method === 'string' && !isRequestTooDeep(value);
+  isRecord(value) && typeof value.method === 'string' && !isTooDeep(value);
 
 /** The request for the SDK, without its body, which is given to the SDK as a value. */
 function requestOf({ request }: Exchange): Request {

@@ -58,6 +58,7 @@ describe('a batch', () => {
       { query: '{ dttDevices(first: 0) { totalCount } viewer { username } }' },
       { query: '{ nobody }' },
       { query: '{' },
+      { ...viewer, extensions: { persistedQuery: {} } },
       { query: 'query A { viewer { username } } query B { viewer { username } }', operationName: 'B' },
       { query: '{ viewer { username } }', variables: [] },
       {},

@@ -1,37 +1,63 @@
-/** Plugins of others that do what they should not: what clients get then. */
+/** Plugins of others: what they are called with, and what clients get if they do what they should not. */
 
 import type { Plugin } from 'graphql-yoga';
-import { afterEach, expect, it } from 'vitest';
-import { createAccount } from '../../support/accounts.ts';
-import { openTestGateway, postGraphql, type TestGateway } from '../../support/gateway.ts';
+import { expect, it, vi } from 'vitest';
+import { openBeside, openTestGateway, postGraphql } from '../../support/gateway.ts';
+import { databaseWith } from '../../support/setUp.ts';
 
-let gateway: TestGateway | undefined;
-afterEach(async () => {
-  await gateway?.close();
-  gateway = undefined;
-});
+const { database, alice } = await databaseWith('alice');
 
 /** Sends an operation to a gateway with the plugin, and returns the response up to its first error. */
-async function send(plugin: Plugin, accept: string, query = '{ viewer { username } }') {
-  gateway = await openTestGateway(undefined, {
-    extensions: [{ settings: {}, plugins: async () => [plugin] }],
-  });
-  const { token, dttTemplates } = await createAccount(gateway.database.client, 'alice');
-  const body = { query: query.replace('ID', String(dttTemplates[0])) };
-  const response = await postGraphql(gateway, token, body, { Accept: accept });
+async function exchange(plugin: Plugin, accept: string, query = '{ viewer { username } }') {
+  const extensions = [{ settings: {}, plugins: async () => [plugin] }];
+  const gateway = await openTestGateway(await openBeside(database), { extensions });
+  const response = await postGraphql(gateway, alice.token, { query }, { Accept: accept });
   let text = '';
   for await (const piece of response.body ?? []) {
     text += Buffer.from(piece).toString();
     // A subscription goes on.
     if (text.includes('"errors"')) break;
   }
-  return text;
+  await gateway.close();
+  return { text, headers: response.headers };
 }
+const send = async (...given: Parameters<typeof exchange>) => (await exchange(...given)).text;
 
 const json = 'application/json';
 const events = 'text/event-stream';
 const multipart = 'multipart/mixed;subscriptionSpec=1.0';
 const masked = 'Internal server error';
+
+it.each<[hook: string, pluginOf: (called: () => void) => Plugin]>([
+  ['onRequest', (called) => ({ onRequest: called })],
+  ['onRequestParse', (called) => ({ onRequestParse: called })],
+  ['onResultProcess', (called) => ({ onResultProcess: called })],
+  ['onResponse', (called) => ({ onResponse: called })],
+  ['onPluginInit', (called) => ({ onPluginInit: ({ addPlugin }) => addPlugin({ onResponse: called }) })],
+])(
+  'a plugin that waits for requests or responses of HTTP is called for a POST of JSON: %s',
+  async (_, pluginOf) => {
+    const called = vi.fn();
+    await send(pluginOf(called), json);
+    expect(called).toHaveBeenCalledOnce();
+  },
+);
+
+it('a response of a plugin says nothing about the connection', async () => {
+  const names = ['content-encoding', 'keep-alive', 'transfer-encoding', 'upgrade'];
+  const said = Object.fromEntries(
+    ['x-own', 'connection', 'content-length', ...names].map((name) => [name, '1']),
+  );
+  const answer: Plugin = {
+    onRequest: ({ endResponse }) => endResponse(new Response('a text', { headers: said })),
+  };
+  const { text, headers } = await exchange(answer, json);
+  const { connection, 'content-length': length, ...others } = Object.fromEntries(headers);
+  expect({ text, connection, length }).toEqual({ text: 'a text', connection: 'keep-alive', length: '6' });
+  expect(others).toMatchObject({ 'x-own': '1', 'keep-alive': expect.stringContaining('timeout') });
+  for (const name of ['content-encoding', 'transfer-encoding', 'upgrade'])
+    expect(others).not.toHaveProperty(name);
+});
 
 /** An error as a plugin for JavaScript may make it. */
 const bare = { errors: [{ message: 'limited' }] } as object;
@@ -41,7 +67,6 @@ it.each<[what: string, plugin: Plugin]>([
   ['after it', { onExecutionResult: ({ setResult }) => setResult(bare) }],
 ])('an error without extensions is sent as it is: %s', async (_what, plugin) => {
   expect(await send(plugin, json)).toBe('{"errors":[{"message":"limited"}]}');
-  await gateway?.close();
   expect(await send(plugin, events)).toContain('{"errors":[{"message":"limited"}]}');
 });
 
@@ -71,8 +96,9 @@ it('a query that a plugin has made a mutation is refused, and changes nothing', 
       setParams({ ...params, query: (params.query ?? '').replace('query', 'mutation') });
     },
   };
-  const query = 'query { activateTemplate(template: { databaseId: ID }) { scheduleTypeChanged } }';
+  const [id] = alice.dttTemplates;
+  const query = `query { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
   const text = await send(mutate, json, query);
   expect(text).toContain(masked);
-  expect(await gateway?.database.client.user.count({ where: { NOT: { activeTemplateId: null } } })).toBe(0);
+  expect(await database.client.user.count({ where: { NOT: { activeTemplateId: null } } })).toBe(0);
 });

@@ -9,7 +9,9 @@ import { createSchema, createYoga, mapAsyncIterator } from 'graphql-yoga';
 import { afterEach, beforeEach, expect, it, type Mock, vi } from 'vitest';
 import type { GatewayPlugin, RequestContext } from '../../../src/graphql/context.ts';
 import { acceptedBy, type StreamType, type WholeType } from '../../../src/graphql/overHttp.ts';
+import { judge } from '../../../src/graphql/plugins/liveQueries.ts';
 import { useStreams } from '../../../src/graphql/plugins/streams.ts';
+import { jsonResponse } from '../../../src/http/response.ts';
 import { type Ending, errorsOf, OperationFailed } from '../../../src/schema/liveReads.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -69,6 +71,17 @@ it.each<[accept: string | undefined, whole: WholeType | undefined, stream: Strea
   ['text/event-stream;q=0', undefined, undefined],
 ])('of the media types that %s accepts, the preferred one of each kind is used', (accept, whole, stream) => {
   for (let time = 0; time < 2; time++) expect(acceptedBy(accept)).toEqual({ whole, stream });
+});
+
+it.each([
+  ['INTERNAL_SERVER_ERROR', true, false],
+  ['SERVICE_UNAVAILABLE', true, false],
+  ['BAD_USER_INPUT', false, true],
+  ['NOT_FOUND', false, false],
+])('after %s a subscription tries again (%s) or ends (%s)', (errorCode, hasFailed, isLast) => {
+  const errors = ['FORBIDDEN', errorCode].map((code) => ({ message: code, extensions: { code } }));
+  const response = jsonResponse(200, JSON.stringify({ errors }));
+  expect(judge({ ...response, errorCode })).toEqual({ hasFailed, isLast });
 });
 
 it.each([
