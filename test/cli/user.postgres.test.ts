@@ -2,6 +2,7 @@
 
 import { expect, it, onTestFinished } from 'vitest';
 import { withoutPassword } from '../../src/errors.ts';
+import { newServerDatabase } from '../support/gateway.ts';
 import { runHere } from '../support/runHere.ts';
 import { databaseWith } from '../support/setUp.ts';
 
@@ -54,10 +55,7 @@ it('a command that does not serve has no complaint about settings that a gateway
 });
 
 it('an empty database is not changed by a command that only reads', async () => {
-  const name = `empty_${Date.now()}`;
-  await database.pool.query(`CREATE DATABASE ${name}`);
-  onTestFinished(async () => void (await database.pool.query(`DROP DATABASE ${name} WITH (FORCE)`)));
-  const DATABASE_URL = urlWith({ pathname: `/${name}` });
+  const DATABASE_URL = await newServerDatabase();
   // The second time as well.
   for (let time = 0; time < 2; time++)
     expect(await runHere(['user', 'list'], { DATABASE_URL })).toEqual({

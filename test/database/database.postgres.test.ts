@@ -2,13 +2,13 @@
 
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished, type TestContext, vi } from 'vitest';
-import { openDatabase, type PoolLimits } from '../../src/database/database.ts';
+import type { PoolLimits } from '../../src/database/database.ts';
 import { message } from '../../src/database/embedded/server.ts';
 import { createSession, endWhenSilent, isUnresponsive } from '../../src/database/session.ts';
+import { openAt } from '../support/gateway.ts';
 import { listen } from '../support/listen.ts';
 import { databaseWith } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
@@ -16,8 +16,7 @@ import { openTcpProxy } from '../support/tcpProxy.ts';
 const { database } = await databaseWith();
 const url = database.pool.options.connectionString ?? '';
 
-const open = (bounds?: PoolLimits, at = url) =>
-  openDatabase({ DATABASE_URL: at, DATA_DIR: tmpdir() }, bounds);
+const open = (bounds?: PoolLimits, at = url) => openAt(at, bounds);
 
 /** How many sessions on the server belong to what a test has opened. */
 async function sessions(): Promise<number> {

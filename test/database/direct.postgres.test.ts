@@ -1,20 +1,15 @@
 /** A database with a direct connection beside the one that may lead to a pooler. `pooler.postgres.test.ts` has a pooler. */
 
-import { tmpdir } from 'node:os';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import { openDatabase } from '../../src/database/database.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openAt } from '../support/gateway.ts';
+import { databaseWith } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
-const [database, other] = [await openTestDatabase(), await openTestDatabase()];
+const { database } = await databaseWith();
+const { database: other } = await databaseWith();
 const url = database.pool.options.connectionString ?? '';
-afterAll(async () => {
-  await database.close();
-  await other.close();
-});
 
-const open = (DATABASE_URL: string, DATABASE_DIRECT_URL: string) =>
-  openDatabase({ DATABASE_URL, DATABASE_DIRECT_URL, DATA_DIR: tmpdir() });
+const open = (at: string, direct: string) => openAt(at, undefined, direct);
 
 const shown = (text: string) => text.replace(':postgres@', ':***@');
 
@@ -31,9 +26,7 @@ describe('a direct connection beside a pooler in transaction mode', () => {
     );
     const limited = new URL(url);
     limited.username = role;
-    await expect(openDatabase({ DATABASE_URL: limited.href, DATA_DIR: tmpdir() })).rejects.toThrow(
-      /may not create tables in the schema/,
-    );
+    await expect(openAt(limited.href)).rejects.toThrow(/may not create tables in the schema/);
     const opened = await open(limited.href, url);
     onTestFinished(opened.close);
     const { rows } = await opened.pool.query<{ role: string }>('SELECT current_user AS role');

@@ -1,25 +1,18 @@
 /** A database that already has tables of another application is rejected. */
 
 import pg from 'pg';
-import { afterAll, afterEach, beforeEach, expect, inject, it } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { migrate } from '../../src/database/migrate.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { newServerDatabase } from '../support/gateway.ts';
 
-const server = await openTestDatabase();
-afterAll(() => server.close());
 let inApp: pg.Client;
-const name = `app_${process.pid}`;
-const engine = inject('engine');
-const url = engine.kind === 'postgres' ? `${engine.url}/${name}` : '';
+let url: string;
 beforeEach(async () => {
-  await server.pool.query(`CREATE DATABASE ${name}`);
+  url = await newServerDatabase();
   inApp = new pg.Client({ connectionString: url });
   await inApp.connect();
 });
-afterEach(async () => {
-  await inApp.end();
-  await server.pool.query(`DROP DATABASE ${name} WITH (FORCE)`);
-});
+afterEach(() => inApp.end());
 
 const foreignLedger = `CREATE TABLE _prisma_migrations (migration_name text, finished_at timestamptz, rolled_back_at timestamptz);
   INSERT INTO _prisma_migrations VALUES ('20240101000000_app', now(), NULL);`;
@@ -31,7 +24,7 @@ it.each([
   await inApp.query(tables);
   const count = "SELECT count(*)::int FROM pg_class WHERE relnamespace = 'public'::regnamespace";
   const before = (await inApp.query(count)).rows;
-  const says = `the database "${name}" has tables of something else, such as ${named}`;
+  const says = `the database "${new URL(url).pathname.slice(1)}" has tables of something else, such as ${named}`;
   await expect(migrate({ connectionString: url })).rejects.toThrow(`DATABASE_URL cannot be used: ${says}`);
   // Following the advice of doctor works.
   await inApp.query('CREATE SCHEMA dovetail');

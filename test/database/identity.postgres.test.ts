@@ -1,22 +1,18 @@
 /** An address that leads to another server than before, while earlier connections go on. Another database of the server stands for it. */
 
-import { tmpdir } from 'node:os';
-import { afterAll, expect, it, onTestFinished } from 'vitest';
-import { openDatabase } from '../../src/database/database.ts';
-import { openTestDatabase } from '../support/gateway.ts';
+import { expect, it, onTestFinished } from 'vitest';
+import { openAt } from '../support/gateway.ts';
 import { pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
+import { databaseWith } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
-const [database, other] = [await openTestDatabase(), await openTestDatabase()];
-afterAll(async () => {
-  await database.close();
-  await other.close();
-});
+const { database } = await databaseWith();
+const { database: other } = await databaseWith();
 
 const bounds = { connections: 5, statement: 5_000 };
 
-async function open(urls: { DATABASE_URL: string; DATABASE_DIRECT_URL?: string }) {
-  const opened = await openDatabase({ ...urls, DATA_DIR: tmpdir() }, bounds);
+async function open(url: string, direct?: string) {
+  const opened = await openAt(url, bounds, direct);
   onTestFinished(opened.close);
   const feed = await opened.openChangeFeed();
   onTestFinished(feed.close);
@@ -31,7 +27,7 @@ async function open(urls: { DATABASE_URL: string; DATABASE_DIRECT_URL?: string }
 it('what is read there is not cached, and the connections to the server before are ended', async () => {
   const line = await openTcpProxy(database);
   onTestFinished(line.close);
-  const { opened, feed, read } = await open({ DATABASE_URL: line.url });
+  const { opened, feed, read } = await open(line.url);
   await read();
   const held = opened.sql.run('SELECT pg_sleep(30)', []);
   line.redirect(other);
@@ -50,10 +46,7 @@ it('what is read there through a pooler is not cached', async ({ skip }) => {
   onTestFinished(line.close);
   const pooler = await startPgBouncer(line.url, 'transaction', ['default_pool_size = 20']);
   onTestFinished(pooler.close);
-  const { opened, feed, read } = await open({
-    DATABASE_URL: pooler.url,
-    DATABASE_DIRECT_URL: database.pool.options.connectionString ?? '',
-  });
+  const { opened, feed, read } = await open(pooler.url, database.pool.options.connectionString);
   const before = await read();
   expect(feed.listening).toBe(true);
   line.redirect(other);

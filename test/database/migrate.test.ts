@@ -17,7 +17,13 @@ import { type MigrationListener, migrate, migrationLock } from '../../src/databa
 import { SetupError, UnusableDatabase } from '../../src/errors.ts';
 import { openGateway } from '../../src/server/gateway.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
-import { needsEngine, openTestDatabase, type TestDatabase } from '../support/gateway.ts';
+import {
+  graphqlOnce,
+  needsEngine,
+  openTestDatabase,
+  postJson,
+  type TestDatabase,
+} from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { readConfig } from '../support/settings.ts';
 import { databaseWith } from '../support/setUp.ts';
@@ -160,19 +166,15 @@ describe('a role that may only read and write rows', () => {
   it('can run a gateway when all migrations are applied', async () => {
     const settings = { DATABASE_URL: url, PORT: '0', LOG_LEVEL: 'silent', RATE_LIMIT: '20' };
     const gateway = await openGateway(readConfig(settings));
-    const bearer = { Authorization: `Bearer ${account.token}`, 'Content-Type': 'application/json' };
-    const ask = async (path: string, body?: unknown) => {
-      const response = await fetch(gateway.url + path, {
-        headers: bearer,
-        ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
-      });
-      return { status: response.status, body: await response.json() };
-    };
-    const nameOf = async () => (await ask('/graphql', { query: '{ viewer { profileTitle } }' })).body.data;
+    const nameOf = async () =>
+      (await graphqlOnce(gateway, account.token, '{ viewer { profileTitle } }')).data;
     try {
       expect(await nameOf()).toEqual({ viewer: { profileTitle: 'Title of alice' } });
       const [, second] = account.dttTemplates;
-      expect(await ask(`/api/v1/dtt/templates/${second}`, { isActive: true })).toMatchObject({ status: 200 });
+      const { status } = await postJson(gateway, account.token, `/dtt/templates/${second}`, {
+        isActive: true,
+      });
+      expect(status).toBe(200);
       // A change that another role makes is received.
       await data.pool.query(`UPDATE "User" SET "profileTitle" = 'New' WHERE id = ${account.userId}`);
       await expect.poll(nameOf).toEqual({ viewer: { profileTitle: 'New' } });

@@ -1,17 +1,15 @@
 /** A gateway whose DATABASE_URL names a pooler: real PgBouncers in front of a real PostgreSQL. */
 
-import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
-import { openDatabase } from '../../src/database/database.ts';
 import {
   graphqlOnce,
+  openAt,
   openTestGateway,
   postJson,
   rest,
   type TestGateway,
-  withClient,
 } from '../support/gateway.ts';
 import { type PgBouncer, type PoolMode, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 import { databaseWith } from '../support/setUp.ts';
@@ -40,14 +38,7 @@ async function openBehind(
   direct?: string,
 ): Promise<TestGateway> {
   pooler = await startPgBouncer(url, mode, settings);
-  gateway = await openTestGateway(
-    withClient(
-      await openDatabase(
-        { DATABASE_URL: pooler.url, DATABASE_DIRECT_URL: direct, DATA_DIR: tmpdir() },
-        bounds,
-      ),
-    ),
-  );
+  gateway = await openTestGateway(await openAt(pooler.url, bounds, direct));
   return gateway;
 }
 
@@ -133,7 +124,7 @@ describe('behind PgBouncer in transaction mode', () => {
     await database.pool.query(`ALTER DATABASE ${name} SET extra_float_digits = 0`);
     pooler = await startPgBouncer(url, 'transaction');
     try {
-      await expect(openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() }, bounds)).rejects.toThrow(
+      await expect(openAt(pooler.url, bounds)).rejects.toThrow(
         /names a pooler.* Run ALTER ROLE postgres SET DateStyle = 'ISO'; ALTER ROLE postgres SET extra_float_digits = '1'; and have/,
       );
     } finally {
@@ -165,7 +156,7 @@ it.each([
 
 it('behind PgBouncer in statement mode the gateway does not start, and says what to change', async () => {
   pooler = await startPgBouncer(url, 'statement');
-  await expect(openDatabase({ DATABASE_URL: pooler.url, DATA_DIR: tmpdir() }, bounds)).rejects.toThrow(
+  await expect(openAt(pooler.url, bounds)).rejects.toThrow(
     /^DATABASE_URL names a pooler without transactions, but takes one with: set its pool_mode to transaction or session/,
   );
 });

@@ -1,11 +1,10 @@
 /** Prepared statements: how many a connection has, and when it prepares them again. */
 
-import { tmpdir } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.ts';
+import type { Database } from '../../src/database/database.ts';
 import { Batch, maxStatements, statementName } from '../../src/database/reader/sql.ts';
 import { createAccount } from '../support/accounts.ts';
-import { graphqlOnce, needsEngine, openTestGateway, withClient } from '../support/gateway.ts';
+import { graphqlOnce, needsEngine, openAt, openTestGateway } from '../support/gateway.ts';
 import { databaseWith } from '../support/setUp.ts';
 
 const { database } = await databaseWith();
@@ -15,8 +14,7 @@ describe('a connection to a server', () => {
   needsEngine('postgres', 'statements have no names on the embedded engine');
 
   /** The database through a single connection. */
-  const openOne = () =>
-    openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }, { connections: 1, statement: 10_000 });
+  const openOne = () => openAt(url, { connections: 1, statement: 10_000 });
 
   /** The statements that are prepared on one connection. */
   async function preparedOn({ pool }: Database) {
@@ -58,7 +56,7 @@ describe('a connection to a server', () => {
 
   it('prepares the statements of plain lists, and not those of lists that a client filters or orders', async () => {
     const account = await createAccount(database.client, 'alice');
-    const one = withClient(await openOne());
+    const one = await openOne();
     const gateway = await openTestGateway(one);
     const lists = async (list: string, item: string) => {
       const body = `{ ${list} { totalCount nodes { databaseId } } dttTemplates { nodes { ${item} { nodes { databaseId } } } } }`;

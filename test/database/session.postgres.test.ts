@@ -1,16 +1,15 @@
 /** Responses are the same whatever defaults a server, a database or a role has for sessions. */
 
-import { tmpdir } from 'node:os';
 import { afterAll, expect, it } from 'vitest';
-import { openDatabase } from '../../src/database/database.ts';
 import { migrate } from '../../src/database/migrate.ts';
 import { createAccount } from '../support/accounts.ts';
 import {
+  newServerDatabase,
+  openAt,
   openBeside,
   openTestDatabase,
   openTestGateway,
   type TestGateway,
-  withClient,
 } from '../support/gateway.ts';
 
 const role = `hostile_${process.pid}_${Date.now()}`;
@@ -47,13 +46,10 @@ const url = new URL(database.pool.options.connectionString ?? '');
 url.username = role;
 const bounds = { connections: 3, statement: 10_000 };
 const usual = await openTestGateway(await openBeside(database));
-const hostile = await openTestGateway(
-  withClient(await openDatabase({ DATABASE_URL: url.href, DATA_DIR: tmpdir() }, bounds)),
-);
+const hostile = await openTestGateway(await openAt(url.href, bounds));
 afterAll(async () => {
   await usual.close();
   await hostile.close();
-  await database.pool.query(`DROP ROLE IF EXISTS ${role}`);
   await database.close();
 });
 
@@ -85,12 +81,6 @@ it('a role with hostile defaults gets the same responses', async () => {
 });
 
 it('a role with hostile defaults migrates an empty database', async () => {
-  const name = `${role}_empty`;
-  await database.pool.query(`CREATE DATABASE ${name}`);
-  try {
-    const { href } = new URL(`/${name}`, url);
-    expect(await migrate({ connectionString: href })).not.toEqual([]);
-  } finally {
-    await database.pool.query(`DROP DATABASE ${name} WITH (FORCE)`);
-  }
+  const { href } = Object.assign(new URL(await newServerDatabase()), { username: role });
+  expect(await migrate({ connectionString: href })).not.toEqual([]);
 });

@@ -1,29 +1,23 @@
 /** DATABASE_URL leads to a standby: at the start, and for a while during a failover. */
 
-import { tmpdir } from 'node:os';
 import { afterAll, expect, it, onTestFinished } from 'vitest';
 import { isAway, readOnlyServer } from '../../src/database/connection.ts';
-import { openDatabase } from '../../src/database/database.ts';
-import { type Cluster, startCluster } from '../support/cluster.ts';
+import { startCluster } from '../support/cluster.ts';
+import { openAt } from '../support/gateway.ts';
 import { pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 
 const bounds = { connections: 5, statement: 5_000 };
 
 const cluster = await startCluster(1);
 await cluster.createDatabase('app');
-const opened = await openDatabase({ DATABASE_URL: `${cluster.primary.url}/app`, DATA_DIR: tmpdir() });
-await opened.close();
+await (await openAt(`${cluster.primary.url}/app`)).close();
 await cluster.isReplayed();
-afterAll(() => cluster?.stop());
-
-const standbyOf = ({ standbys: [first] }: Cluster) => {
-  if (!first) throw new Error('there is no standby');
-  return first;
-};
+const standby = cluster.standbys[0] ?? expect.fail('there is no standby');
+afterAll(cluster.stop);
 
 it('a start says that it needs the primary', async () => {
-  const DATABASE_URL = `${standbyOf(cluster).url}/app`;
-  await expect(openDatabase({ DATABASE_URL, DATA_DIR: tmpdir() })).rejects.toThrow(
+  const DATABASE_URL = `${standby.url}/app`;
+  await expect(openAt(DATABASE_URL)).rejects.toThrow(
     `DATABASE_URL is "${DATABASE_URL.replace(':postgres@', ':***@')}", but ${readOnlyServer}`,
   );
 });
@@ -38,7 +32,7 @@ it.for(['nothing', 'PgBouncer'])(
         ? undefined
         : await startPgBouncer(line.url, 'transaction', ['server_login_retry = 0']);
     if (pooler) onTestFinished(() => pooler.close());
-    const opened = await openDatabase({ DATABASE_URL: pooler?.url ?? line.url, DATA_DIR: tmpdir() }, bounds);
+    const opened = await openAt(pooler?.url ?? line.url, bounds);
     onTestFinished(() => opened.close());
     const statements = ['SELECT 1 AS one', 'CREATE TABLE IF NOT EXISTS written (id int)'];
     const outcomes = () =>
@@ -51,7 +45,7 @@ it.for(['nothing', 'PgBouncer'])(
         ),
       );
     expect(await outcomes()).toEqual(['done', 'done']);
-    line.leadTo(standbyOf(cluster).port);
+    line.leadTo(standby.port);
     const readOnly = expect.stringMatching(/^away: .*(standby|read-only)/);
     await expect.poll(outcomes, { timeout: 15_000 }).toEqual([readOnly, readOnly]);
     // Those that lead to the standby go on, but PgBouncer's would be used for as long as it likes.

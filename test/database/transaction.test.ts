@@ -1,11 +1,9 @@
 /** Transactions whose connection is lost, and transactions that PostgreSQL aborts. */
 
-import { tmpdir } from 'node:os';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.ts';
 import { inTransaction } from '../../src/database/transaction.ts';
-import { needsEngine } from '../support/gateway.ts';
+import { needsEngine, openAt, type TestDatabase } from '../support/gateway.ts';
 import { databaseWith } from '../support/setUp.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
 
@@ -85,7 +83,7 @@ it('a write and the query with it are one transaction, in which the query finds 
 describe('a transaction whose connection is lost', () => {
   needsEngine('postgres', 'the embedded engine has no network connection');
   let line: TcpProxy;
-  let distant: Database;
+  let distant: TestDatabase;
   const uncaught: unknown[] = [];
   const note = (error: unknown) => uncaught.push(error);
 
@@ -93,10 +91,7 @@ describe('a transaction whose connection is lost', () => {
     process.on('uncaughtException', note);
     await database.client.user.deleteMany();
     line = await openTcpProxy(database);
-    distant = await openDatabase(
-      { DATABASE_URL: line.url, DATA_DIR: tmpdir() },
-      { connections: 1, statement: 300 },
-    );
+    distant = await openAt(line.url, { connections: 1, statement: 300 });
   });
   afterEach(async () => {
     process.off('uncaughtException', note);

@@ -1,10 +1,12 @@
 /** The cluster of `ops/cluster`, run from its files as processes of this machine, with PostgreSQL servers of its own. */
 
 import { readFileSync } from 'node:fs';
-import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
+import { postJson, rest } from '../support/gateway.ts';
+import { queryOnce } from '../support/postgres.ts';
 import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
+import { listOf, recordOf } from '../support/restResponses.ts';
 import { runHere } from '../support/runHere.ts';
 import { createLocalCluster, type LocalCluster, missing, password } from './localCluster.ts';
 
@@ -64,8 +66,8 @@ it('sends the requests of all tokens to the other gateway when one has stopped',
 
 it('leads to the standby that is promoted when the primary is lost', async () => {
   const [token = ''] = tokens;
-  const { data } = await get('/dtt/templates?limit=100', token, 200);
-  const active = data.data.find(({ isActive }: { isActive: boolean }) => isActive);
+  const { data } = listOf(await get('/dtt/templates?limit=100', token, 200));
+  const active = data.find(({ isActive }) => isActive);
   await cluster.losePrimary();
   await query('standby-1', 'SELECT pg_promote()');
   // Commits wait for the other standby, which follows the new primary from here on.
@@ -76,10 +78,10 @@ it('leads to the standby that is promoted when the primary is lost', async () =>
     `ALTER SYSTEM SET primary_conninfo = 'host=127.0.0.1 port=${port} user=replicator password=${password}'`,
   );
   await query('standby-2', 'SELECT pg_reload_conf()');
-  await expect
-    .poll(() => activate(token, active.id).then(({ status }) => status), { timeout: 30_000 })
-    .toBe(200);
-  expect((await get('/dtt/templates/active', token, 200)).data.id).toBe(active.id);
+  const activate = () => postJson(balancer(), token, `/dtt/templates/${active?.id}`, { isActive: true });
+  await expect.poll(async () => (await activate()).status, { timeout: 30_000 }).toBe(200);
+  const { id } = recordOf(await get('/dtt/templates/active', token, 200));
+  expect(id).toBe(active?.id);
 });
 
 /** The settings of a gateway in compose.yaml, with the addresses of this machine. */
@@ -92,23 +94,14 @@ function settingsOf(name: 'gateway-1' | 'gateway-2'): Record<string, string> {
   return Object.fromEntries(settings);
 }
 
-const authorization = (token: string) => ({ Authorization: `Bearer ${token}` });
+const balancer = () => ({ url: `http://${cluster.address('balancer')}` });
 
 /** Sends a request through the load balancer. */
 async function get(path: string, token: string | undefined, status: number) {
-  const response = await fetch(`http://${cluster.address('balancer')}/api/v1${path}`, {
-    headers: token === undefined ? {} : authorization(token),
-  });
+  const response = await rest(balancer(), token, path);
   expect(response.status).toBe(status);
-  return response.json();
+  return response;
 }
-
-const activate = (token: string, template: number) =>
-  fetch(`http://${cluster.address('balancer')}/api/v1/dtt/templates/${template}`, {
-    method: 'POST',
-    headers: { ...authorization(token), 'Content-Type': 'application/json' },
-    body: '{"isActive":true}',
-  });
 
 /** Makes requests until there were so many, and returns how many of them each gateway has logged. */
 async function servedBy(times: number, request: () => Promise<unknown>): Promise<number[]> {
@@ -123,14 +116,5 @@ function requestsOf(gateway: ServedGateway | undefined): number {
   return gateway?.output.stderr.match(/"endpoint":"rest"/g)?.length ?? 0;
 }
 
-async function query(service: 'primary' | 'standby-1' | 'standby-2', sql: string, values: unknown[] = []) {
-  const client = new pg.Client({
-    connectionString: `postgresql://postgres:${password}@${cluster.address(service)}/postgres`,
-  });
-  await client.connect();
-  try {
-    return await client.query(sql, values);
-  } finally {
-    await client.end();
-  }
-}
+const query = (service: 'standby-1' | 'standby-2', sql: string) =>
+  queryOnce(`postgresql://postgres:${password}@${cluster.address(service)}/postgres`, sql);

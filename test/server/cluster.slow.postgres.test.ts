@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startWorkers } from '../../src/server/cluster.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
+import { rest } from '../support/gateway.ts';
 import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
 import { databaseWith } from '../support/setUp.ts';
 
@@ -13,11 +14,8 @@ const { database, alice } = await databaseWith('alice');
 afterEach(endProcesses);
 
 /** Sends a request on a connection of its own, since connections are distributed among the workers. */
-async function ask({ url }: Pick<ServedGateway, 'url'>, path: string, init: RequestInit = {}) {
-  const headers = { Authorization: `Bearer ${alice.token}`, Connection: 'close', ...init.headers };
-  const response = await fetch(`${url}/api/v1${path}`, { ...init, headers });
-  return { status: response.status, body: await response.json() };
-}
+const ask = (gateway: ServedGateway, path: string, init: RequestInit = {}) =>
+  rest(gateway, alice.token, path, { ...init, headers: { Connection: 'close', ...init.headers } });
 
 const linesOf = ({ output }: ServedGateway) =>
   output.stderr
@@ -70,7 +68,7 @@ it('several workers share the port, announce changes to each other, have common 
   await vi.waitFor(async () => {
     for (let asked = 0; asked < 6; asked++) {
       const { body } = await ask(gateway, '/dtt/templates/active');
-      expect(body.data.id).toBe(template);
+      expect(body.data).toMatchObject({ id: template });
     }
   }, timeouts);
 

@@ -1,16 +1,15 @@
 import { exec } from 'node:child_process';
 import { once } from 'node:events';
-import { rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { migrationLock } from '../../src/database/migrate.ts';
 import { release } from '../../src/version.ts';
-import { copyFolder } from '../support/copyFolder.ts';
-import { needsEngine, newServerDatabase } from '../support/gateway.ts';
+import { needsEngine, newServerDatabase, rest } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { queryOnce } from '../support/postgres.ts';
 import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
@@ -22,10 +21,7 @@ let folder: string;
 beforeEach(() => {
   folder = newFolder();
 });
-afterEach(async () => {
-  await endProcesses();
-  await rm(folder, { recursive: true, force: true });
-});
+afterEach(endProcesses);
 
 async function stop({ child, exit }: ServedGateway, signal: NodeJS.Signals = 'SIGTERM') {
   child.kill(signal);
@@ -36,7 +32,7 @@ async function stop({ child, exit }: ServedGateway, signal: NodeJS.Signals = 'SI
  * Stops the gateway while an activation is half sent, and checks that it gets its response. Tells it twice, as npm and a terminal do.
  * Returns what the gateway wrote.
  */
-async function stopInFlight(gateway: ServedGateway, signal: NodeJS.Signals) {
+async function stopInFlight(gateway: ServedGateway) {
   const { url, token } = gateway;
   const headers = {
     Authorization: `Bearer ${token}`,
@@ -49,11 +45,11 @@ async function stopInFlight(gateway: ServedGateway, signal: NodeJS.Signals) {
   await once(inFlight, 'socket');
   await fetch(`${url}/healthz`);
   const responded = once(inFlight, 'response');
-  gateway.child.kill(signal);
+  gateway.child.kill('SIGTERM');
   // No new connections are accepted.
   const isAccepted = () => fetch(`${url}/healthz`).then(Boolean, () => false);
   await expect.poll(isAccepted).toBe(false);
-  gateway.child.kill(signal);
+  gateway.child.kill('SIGTERM');
   await sleep(100);
   expect(gateway.child.exitCode).toBeNull();
   inFlight.end(':true}');
@@ -77,7 +73,7 @@ async function stopInFlight(gateway: ServedGateway, signal: NodeJS.Signals) {
 describe('a gateway with the embedded database', () => {
   needsEngine('embedded', 'with DATABASE_URL there is no demo account, and no folder');
 
-  it('creates a database with a demo account in an empty DATA_DIR, prints commands to try it, and opens it again', async () => {
+  it('creates a database with a demo account in an empty DATA_DIR, prints commands to try it, opens it again, and ends once all requests have their responses', async () => {
     const dataDir = join(folder, 'data');
     const first = await serve({ DATA_DIR: dataDir });
     const { url, token } = first;
@@ -103,15 +99,26 @@ ${commands.join('\n')}
       { ok: true, data: expect.objectContaining({ name: 'Beginner Program' }) },
     ]);
     expect((await stat(join(dataDir, 'demo-token'))).mode & 0o777).toBe(0o600);
-    expect(await stop(first)).toMatchObject({ code: 0, stderr: '' });
+    expect(await stop(first, 'SIGINT')).toMatchObject({ code: 0, stderr: '' });
 
-    const second = await serve({ DATA_DIR: dataDir, LOG_LEVEL: 'info', WORKERS: 'auto' });
-    expect(second.token).toBe(token);
-    const response = await fetch(`${second.url}/api/v1/dtt/sessions`, {
-      headers: { Authorization: `Bearer ${second.token}` },
+    const second = await serve({
+      DATA_DIR: dataDir,
+      LOG_LEVEL: 'info',
+      WORKERS: 'auto',
+      METRICS_PORT: '0',
+      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} ${stray}`,
     });
-    expect(await response.json()).toMatchObject({ ok: true, data: { data: expect.any(Array) } });
-    const { code, stdout, stderr } = await stopInFlight(second, 'SIGINT');
+    expect(second.token).toBe(token);
+    // Neither SIGHUP nor an unhandled rejection ends the process, and SIGUSR1 does not open Node's inspector, which would say so.
+    for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) second.child.kill(signal);
+    const unhandled = 'a promise was rejected that nobody waited for';
+    await expect.poll(() => second.output.stderr).toContain(unhandled);
+    const [, metricsUrl = ''] = /^ {2}Metrics +(\S+)$/m.exec(second.output.stdout) ?? [];
+    for (const url of [`${second.url}/healthz`, `${second.url}/readyz`, metricsUrl])
+      expect([url, (await fetch(url)).status]).toEqual([url, 200]);
+    const { body } = await rest(second, second.token, '/dtt/sessions');
+    expect(body).toMatchObject({ ok: true, data: { data: expect.any(Array) } });
+    const { code, stdout, stderr } = await stopInFlight(second);
     expect(code).toBe(0);
     expect(stdout).toContain('  Workers         1: the embedded database belongs to one process.');
     const log = stderr
@@ -121,6 +128,7 @@ ${commands.join('\n')}
       .filter(({ msg }) => msg !== 'responded');
     expect(log).toMatchObject([
       { level: 30, msg: 'serving', url: second.url, release, database: 'embedded' },
+      { level: 50, msg: unhandled, err: { message: 'stray' } },
       { level: 30, msg: 'closing' },
       { level: 30, msg: 'closed' },
     ]);
@@ -143,56 +151,22 @@ ${commands.join('\n')}
     const unsaid = await serve({ ...settings, WRITE_URL_TO: folder, HOST: '127.0.0.1' }, '--port', '0');
     expect(unsaid.output.stderr).toMatch(/^WRITE_URL_TO cannot be written: EISDIR/);
   });
-
-  it('is alive and ready, and ends after SIGTERM once all requests have their responses', async () => {
-    const engine = inject('engine');
-    // A copy of a database with its tables is much faster than a new one.
-    if (engine.kind === 'embedded') await copyFolder(engine.template, folder);
-    const gateway = await serve(
-      {
-        DATA_DIR: folder,
-        METRICS_PORT: '0',
-        WORKERS: '1',
-        LOG_LEVEL: 'error',
-        NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} ${stray}`,
-      },
-      '--workers',
-      '2', // which overrides WORKERS
-    );
-    expect(gateway.output.stdout).toContain(
-      '  Workers         1: the embedded database belongs to one process.',
-    );
-    // Neither SIGHUP nor an unhandled rejection ends the process, and SIGUSR1 does not open Node's inspector, which would say so.
-    gateway.child.kill('SIGHUP');
-    gateway.child.kill('SIGUSR1');
-    gateway.child.kill('SIGUSR2');
-    await expect.poll(() => gateway.output.stderr).toContain('a promise was rejected that nobody waited for');
-    const statuses = ['/healthz', '/readyz'].map(async (path) => (await fetch(gateway.url + path)).status);
-    expect(await Promise.all(statuses)).toEqual([200, 200]);
-    const [, metricsUrl = ''] = /^ {2}Metrics +(\S+)$/m.exec(gateway.output.stdout) ?? [];
-    expect((await fetch(metricsUrl)).status).toBe(200);
-
-    expect(await stopInFlight(gateway, 'SIGTERM')).toMatchObject({
-      code: 0,
-      stderr: expect.stringMatching(/^[^\n]*stray[^\n]*\n$/),
-    });
-  });
 });
 
 describe('DATABASE_URL', () => {
   needsEngine('postgres', 'it needs a server');
 
   it('of a PostgreSQL has the gateway apply the migrations, and make no demo account', async () => {
-    const url = await newServerDatabase();
-    const gateway = await serve({ DATABASE_URL: url, DATA_DIR: folder, LOG_LEVEL: 'silent' });
-    const place = `DATABASE_URL='${url.replace(':postgres@', ':***@')}'`;
+    const DATABASE_URL = await newServerDatabase();
+    const gateway = await serve({ DATABASE_URL, DATA_DIR: folder, LOG_LEVEL: 'silent' });
+    const place = `DATABASE_URL='${DATABASE_URL.replace(':postgres@', ':***@')}'`;
     expect(gateway.output.stdout).toContain(`
     the demo account, which needs an empty database
       ${place} npx dovetail-gateway demo
 `);
     expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');
     expect(gateway.output.stdout).not.toMatch(/Token {2}|Workers|Metrics|:postgres@/);
-    expect(await queryOnce(url, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
+    expect(await queryOnce(DATABASE_URL, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
 
     expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
     expect(await stop(gateway)).toMatchObject({ code: 0, stderr: '' });
@@ -217,17 +191,15 @@ describe('DATABASE_URL', () => {
   });
 
   it('of a database whose migrations are locked lets a gateway stop that waits to start', async () => {
-    const url = await newServerDatabase();
-    const holder = new pg.Client(url);
+    const DATABASE_URL = await newServerDatabase();
+    const holder = new pg.Client(DATABASE_URL);
     await holder.connect();
-    const { rows } = await holder.query('SELECT pg_advisory_lock($1)', [migrationLock]);
-    expect(rows).toHaveLength(1);
-    const settings = { DATABASE_URL: url, PORT: '0', LOG_LEVEL: 'silent' };
-    const { child, exit } = startCli(['serve'], settings);
+    await holder.query('SELECT pg_advisory_lock($1)', [migrationLock]);
+    const { child, exit } = startCli(['serve'], { DATABASE_URL, PORT: '0', LOG_LEVEL: 'silent' });
     // Only of this database: others on the server have locks of their own.
     const ungranted =
       "SELECT FROM pg_locks JOIN pg_database ON oid = database WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted";
-    const waiting = () => queryOnce(url, ungranted);
+    const waiting = () => queryOnce(DATABASE_URL, ungranted);
     await expect.poll(waiting, { timeout: 30_000 }).toHaveLength(1);
     child.kill('SIGTERM');
     expect(await exit).toEqual({ code: 0, stdout: '', stderr: 'Stopped before the gateway was ready.\n' });

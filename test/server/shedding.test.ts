@@ -1,19 +1,17 @@
 /** Load shedding before a real database: which requests wait, which are rejected, and how long a statement may take. */
 
-import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../src/database/database.ts';
 import {
   graphqlOnce,
   needsEngine,
+  openAt,
   openBeside,
   openTestGateway,
   postJson,
   rest,
   type TestGateway,
-  withClient,
 } from '../support/gateway.ts';
 import { databaseWith } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
@@ -112,9 +110,8 @@ describe('while as many requests wait as MAX_WAITING allows', () => {
 describe('a statement', () => {
   needsEngine('postgres', 'the embedded engine has no timers, and no locks of other sessions');
 
-  const bounds = { connections: 2, statement: 300 };
-  const open = async (url = database.pool.options.connectionString) =>
-    withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }, bounds));
+  const open = (url = database.pool.options.connectionString ?? '') =>
+    openAt(url, { connections: 2, statement: 300 });
 
   it('that waits for a lock is cancelled after the statement timeout, on the server as well', async () => {
     const gateway = await openTestGateway(await open());

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { beforeEach, expect, inject } from 'vitest';
 import { openClient } from '../../src/database/client.ts';
-import { type Database, openDatabase } from '../../src/database/database.ts';
+import { type Database, openDatabase, type PoolLimits } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { createTurns } from '../../src/database/turns.ts';
@@ -89,9 +89,7 @@ export async function openTestDatabase(): Promise<TestDatabase> {
  */
 export async function openBeside(database: TestDatabase): Promise<TestDatabase> {
   const { connectionString } = database.pool.options;
-  return connectionString === undefined
-    ? { ...database, close: async () => {} }
-    : withClient(await openDatabase({ DATABASE_URL: connectionString, DATA_DIR: tmpdir() }));
+  return connectionString === undefined ? { ...database, close: async () => {} } : openAt(connectionString);
 }
 
 /** Limits that no test reaches. They are not switched off, so that every response passes them and has their headers. */
@@ -211,14 +209,14 @@ export interface RestResponse {
 
 /** Sends a request to the REST API. @param path below `/api/v1`. */
 export async function rest(
-  gateway: TestGateway,
+  { url }: Pick<TestGateway, 'url'>,
   token: string | undefined,
   path: string,
   options: RequestInit = {},
 ): Promise<RestResponse> {
   const headers = new Headers(options.headers);
   if (token !== undefined) headers.set('Authorization', `Bearer ${token}`);
-  const response = await fetch(`${gateway.url}/api/v1${path}`, { ...options, headers });
+  const response = await fetch(`${url}/api/v1${path}`, { ...options, headers });
   return { status: response.status, headers: response.headers, body: await response.json() };
 }
 
@@ -229,7 +227,12 @@ export interface List<Record> {
 }
 
 /** Posts JSON to the REST API. */
-export function postJson(gateway: TestGateway, token: string | undefined, path: string, body: unknown) {
+export function postJson(
+  gateway: Pick<TestGateway, 'url'>,
+  token: string | undefined,
+  path: string,
+  body: unknown,
+) {
   return rest(gateway, token, path, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
@@ -310,9 +313,11 @@ function afterClosing(database: Database, cleanUp: () => Promise<unknown>): Test
   };
 }
 
-/** Opens the database of a URL. */
-export const openAt = async (url: string): Promise<TestDatabase> =>
-  withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }));
+/** Opens the database of a URL. @param direct the address past the pooler that the URL names. */
+export const openAt = async (url: string, limits?: PoolLimits, direct?: string): Promise<TestDatabase> =>
+  withClient(
+    await openDatabase({ DATABASE_URL: url, DATABASE_DIRECT_URL: direct, DATA_DIR: tmpdir() }, limits),
+  );
 
 /** Creates a database without tables on the server of the run. @returns its URL. */
 export async function newServerDatabase(): Promise<string> {

@@ -1,21 +1,21 @@
 /** The findings of the doctor about a database server. */
 
 import { readFile } from 'node:fs/promises';
-import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 import { findServer } from '../../../src/database/connection.ts';
 import { migrate } from '../../../src/database/migrate.ts';
 import { errorText, SetupError } from '../../../src/errors.ts';
 import type { Finding } from '../../../src/extensions/doctor/finding.ts';
 import { findSilentTriggers } from '../../../src/extensions/doctor/rights.ts';
+import { newServerDatabase } from '../../support/gateway.ts';
+import { queryOnce } from '../../support/postgres.ts';
 import { databaseWith } from '../../support/setUp.ts';
 import { examine, problemsWith } from './findings.ts';
 
 const { database } = await databaseWith();
 
-const urlOf = ({ name = '', user = '', options = '' } = {}) => {
+const urlOf = ({ user = '', options = '' } = {}) => {
   const url = new URL(database.pool.options.connectionString ?? '');
-  if (name) url.pathname = `/${name}`;
   if (user) url.username = user;
   if (options) url.searchParams.set('options', options);
   return url.href;
@@ -91,13 +91,8 @@ it('has the same message about a search_path without a schema that the role may 
 });
 
 it('has the same message about tables of another program as a start', async () => {
-  await run('CREATE DATABASE app');
-  finallyRun('DROP DATABASE app WITH (FORCE)');
-  const url = urlOf({ name: 'app' });
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  await client.query('CREATE TABLE "User" ()');
-  await client.end();
+  const url = await newServerDatabase();
+  await queryOnce(url, 'CREATE TABLE "User" ()');
   const [problem, ...others] = await problemsAt(url);
   expect(others).toEqual([]);
   expect(problem).toMatchObject({ check: 'migrations', says: expect.stringMatching(/such as "User"$/) });

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { blocksOf, readPage } from '../../docs/markdown.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { freePort } from '../../support/freePort.ts';
-import { openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { graphqlOnce, openTestGateway, type TestGateway } from '../../support/gateway.ts';
 
 const folder = resolve('test/large/federation/generated');
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
   bob = await createAccount(gateway.database.client, 'bob');
   writeExample();
   const [notes, served] = [await freePort(), await freePort()];
-  url = `http://127.0.0.1:${served}/graphql`;
+  url = `http://127.0.0.1:${served}`;
   const env = {
     ...process.env,
     NOTES_PORT: String(notes),
@@ -38,7 +38,7 @@ beforeAll(async () => {
   await untilServed(env.NOTES_URL);
   composed = await textOf(run('compose.mjs', env));
   run('gateway.mjs', env);
-  await untilServed(url);
+  await untilServed(`${url}/graphql`);
 }, 120_000);
 
 afterAll(async () => {
@@ -89,15 +89,6 @@ async function untilServed(address: string): Promise<void> {
   expect.fail(`nothing is served at ${address}`);
 }
 
-async function runQuery(query: string, token: string) {
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
-    body: JSON.stringify({ query }),
-  });
-  return response.json();
-}
-
 it('composes both subgraphs without errors or hints', () => {
   expect(composed).toBe('');
   const supergraph = readFileSync(join(folder, 'supergraph.graphql'), 'utf8');
@@ -112,7 +103,7 @@ it('joins the records of both subgraphs, for each user only their own', async ()
     [alice, 'Slept well before it'],
     [bob, 'Too late in the evening'],
   ] as const) {
-    const { data, errors } = await runQuery(joinedQuery, account.token);
+    const { data, errors } = await graphqlOnce({ url }, account.token, joinedQuery);
     expect(errors).toBeUndefined();
     const [first, ...others] = account.dttSessions;
     expect(data.dttSessions.nodes).toEqual([
