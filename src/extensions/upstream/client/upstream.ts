@@ -70,16 +70,8 @@ export interface UpstreamOptions {
 type Quote = (text: string) => string;
 
 export function createUpstream(options: UpstreamOptions): Upstream {
-  const {
-    base,
-    token,
-    isConfigured = false,
-    budget = createBudget(0),
-    priority = 'refresh',
-    onRetry,
-    onUnauthorized,
-  } = options;
-  const { inTurn = (send) => send() } = options;
+  const { base, token, isConfigured = false, onRetry, onUnauthorized } = options;
+  const { budget = createBudget(0), priority = 'refresh', inTurn = (send) => send() } = options;
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
   const quote: Quote = (text) =>
     JSON.stringify(text.replaceAll(token, '***').slice(0, 200).replace(/\p{C}/gu, ' '));
