@@ -3,7 +3,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type pg from 'pg';
-import type { PrismaClient } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { beyondScope, type ErrorCode, tokenMessages, unauthenticated } from '../errors.ts';
@@ -271,13 +270,17 @@ const unknownUser = (username: string) =>
 
 /**
  * Revokes a token.
- * @param prisma the client of a viewer, for whom the tokens of others do not exist, or that of a command.
+ * @param userId for another user the token does not exist. By default it may be anybody's.
  * @throws {TokenError} when no active token has the id.
  */
-export async function revokeToken({ apiToken }: Pick<PrismaClient, 'apiToken'>, id: number) {
-  const where = { id, ...activeNow() };
-  const [revoked] = await apiToken.updateManyAndReturn({ where, data: { revokedAt: new Date() } });
-  return revoked ?? noActive(id);
+export async function revokeToken(database: Database, id: number, userId?: number): Promise<void> {
+  const { rowCount } = await database.query(
+    `UPDATE "ApiToken" SET "revokedAt" = $2
+     WHERE id = $1 AND "revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)
+       AND ($3::integer IS NULL OR "userId" = $3)`,
+    [id, new Date(), userId],
+  );
+  if (rowCount === 0) noActive(id);
 }
 
 /**

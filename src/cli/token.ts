@@ -126,8 +126,8 @@ tokenCommand
   .description('revoke a token; it is invalid from then on')
   .argument('<id>', 'its number in the list', parseId)
   .action((id: number) =>
-    withDatabase(readConfig(process.env), async ({ client }) => {
-      await revokeToken(client, id);
+    withDatabase(readConfig(process.env), async ({ pool }) => {
+      await revokeToken(pool, id);
       say(`Revoked token ${id}.`);
     }),
   );

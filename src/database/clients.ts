@@ -3,88 +3,40 @@
  * another 50. No other module of a gateway imports `client.ts`.
  */
 
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
 import { statementSpans } from '../channels.ts';
 import type { PrismaClient } from './generated/prisma/client.ts';
 import type { ModelName, ViewerRef } from './models.ts';
 import { type ScopedClient, scopedTo } from './scope/scope.ts';
-import { longestConnecting } from './session.ts';
-import { retryOnConflict } from './transaction.ts';
 import type { RunInTurn } from './turns.ts';
-
-/** The connection of a transaction. */
-interface Held {
-  connection?: pg.PoolClient;
-}
 
 /**
  * @param fail throws the error of a statement, or another in its place. Prisma would say too little about a connection that is lost.
  * @param incomplete models whose rows may be missing here, which the client does not read.
+ * @returns a function that makes the client of a viewer. Each of its operations waits for its turn.
  */
 export function createClients(
   pool: pg.Pool,
   fail: (error: unknown) => never,
   incomplete: readonly ModelName[] = [],
 ) {
-  const held = new AsyncLocalStorage<Held>();
   let client: Promise<PrismaClient> | undefined;
-
-  function load(): Promise<PrismaClient> {
-    client ??= import('./client.ts').then(({ openClient }) => openClient(watched));
-    return client;
-  }
-
-  const watched = watchPool(pool, fail, (connection) => {
-    const transaction = held.getStore();
-    if (transaction) transaction.connection = connection;
-  });
-
-  return {
-    /** The client of a viewer. Each operation waits for its turn, and so does each transaction as a whole. */
-    of(viewer: ViewerRef, run: RunInTurn): ScopedClient {
-      let loaded: Promise<ScopedClient> | undefined;
-      const use: Use = async (operation) => {
-        loaded ??= load().then((client) => scopedTo(client, viewer, incomplete));
-        const client = await loaded;
-        return run(() => operation(client));
-      };
-      return deferred(use);
-    },
-
-    /**
-     * Runs a transaction, and repeats it once after a conflict with another one.
-     * @param run also gets the connection of the transaction, for SQL that Prisma cannot express.
-     */
-    async transact<Result>(
-      viewer: ViewerRef,
-      run: (client: Pick<ScopedClient, 'apiToken'>, connection: pg.PoolClient) => Promise<Result>,
-    ): Promise<Result> {
-      const scoped = scopedTo(await load(), viewer, incomplete);
-      const attempt = () => {
-        const transaction: Held = {};
-        return held.run(transaction, () =>
-          scoped.$transaction(async (client) => {
-            if (!transaction.connection) throw new Error('the transaction has no connection');
-            return run(client, transaction.connection);
-          }, limits),
-        );
-      };
-      return retryOnConflict(attempt);
-    },
+  return (viewer: ViewerRef, run: RunInTurn): ScopedClient => {
+    let loaded: Promise<ScopedClient> | undefined;
+    return deferred(async (operation) => {
+      client ??= import('./client.ts').then(({ openClient }) => openClient(watchPool(pool, fail)));
+      loaded ??= client.then((each) => scopedTo(each, viewer, incomplete));
+      const scoped = await loaded;
+      return run(() => operation(scoped));
+    });
   };
 }
 
 /**
  * A pool for Prisma's client, with the connections of another, whose statements are watched.
  * @param fail is called with the error of each statement, and throws it or another one.
- * @param connected is called with each connection that is taken for a transaction.
  */
-export function watchPool(
-  pool: pg.Pool,
-  fail: (error: unknown) => never,
-  connected: (connection: pg.PoolClient) => void = () => {},
-): pg.Pool {
+export function watchPool(pool: pg.Pool, fail: (error: unknown) => never): pg.Pool {
   /** The same object with other methods. */
   const watch = <Target extends pg.Pool | pg.PoolClient>(
     target: Target,
@@ -104,17 +56,10 @@ export function watchPool(
     });
   return watch(pool, {
     connect: {
-      async value() {
-        const connection = await pool.connect().catch(fail);
-        connected(connection);
-        return watch(connection);
-      },
+      value: async () => watch(await pool.connect().catch(fail)),
     },
   });
 }
-
-/** Connecting and each statement have deadlines of their own, whose errors say more. */
-const limits = { isolationLevel: 'ReadCommitted', maxWait: 2 * longestConnecting, timeout: 60_000 } as const;
 
 type Use = <Result>(operation: (client: ScopedClient) => Promise<Result>) => Promise<Result>;
 
@@ -125,14 +70,9 @@ function deferred(use: Use): ScopedClient {
       {},
       { get: (_, operation: 'count') => (args: object) => use((client) => client[name][operation](args)) },
     );
-  const method =
-    (name: '$transaction') =>
-    (...given: Parameters<ScopedClient['$transaction']>) =>
-      use((client) => client[name](...given));
   return new Proxy({} as ScopedClient, {
     // Pothos asks for the delegate of a model in this way.
     has: () => true,
-    get: (_, name) =>
-      String(name).startsWith('$') ? method(name as '$transaction') : delegate(name as 'user'),
+    get: (_, name) => delegate(name as 'user'),
   });
 }

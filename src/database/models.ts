@@ -31,8 +31,6 @@ export const currentViewer: ViewerRef = { id: new Slot('viewer') as unknown as n
 interface Model<M extends ModelName> {
   /** The condition on rows that a viewer may see. The schema cannot read a model without one. */
   readonly visibleTo?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
-  /** The condition on rows that a viewer may change, where they may see more. */
-  readonly writableBy?: (viewer: ViewerRef) => PrismaTypes[M]['Where'];
   /** Whether its rows are no records that the reader finds by an id. */
   readonly isNoRecord?: true;
   /** The column of the default order of its lists, newest first (docs/rest.md#order). Without one, there are no lists. */
@@ -57,10 +55,9 @@ export const models = {
   DttDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
   LkbxDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
   OssmDevice: { visibleTo: owned, order: 'lastVisited', isDevice: true },
-  DttTemplate: { visibleTo: inLibrary, writableBy: owned, order: 'createdDate' },
+  DttTemplate: { visibleTo: inLibrary, order: 'createdDate' },
   DttTemplateSegment: {
     visibleTo: (viewer) => ({ template: inLibrary(viewer) }),
-    writableBy: (viewer) => ({ template: owned(viewer) }),
   },
   DttLibraryEntry: { visibleTo: ({ id }) => ({ userId: id }), isNoRecord: true },
   DttSession: { visibleTo: owned, order: 'createdAt' },
@@ -110,19 +107,14 @@ export const visibleTo = (viewer: ViewerRef, model: RecordType): object => model
 type Condition = Readonly<Record<string, unknown>>;
 interface Conditions extends Pick<Model<never>, 'isSilent'> {
   readonly visibleTo?: (viewer: ViewerRef) => Condition;
-  readonly writableBy?: (viewer: ViewerRef) => Condition;
 }
 
 /**
- * The condition on rows that a viewer may see, or may change.
+ * The condition on rows that a viewer may see.
  * @throws for a model whose rows nobody may see.
  */
-export function conditionOf(
-  model: ModelName,
-  viewer: ViewerRef,
-  use: 'visibleTo' | 'writableBy' = 'visibleTo',
-): Condition {
-  const { visibleTo, [use]: condition = visibleTo }: Conditions = models[model];
-  if (!condition) throw new Error(`The table of models does not say who may see a ${model}`);
-  return condition(viewer);
+export function conditionOf(model: ModelName, viewer: ViewerRef): Condition {
+  const { visibleTo }: Conditions = models[model];
+  if (!visibleTo) throw new Error(`The table of models does not say who may see a ${model}`);
+  return visibleTo(viewer);
 }

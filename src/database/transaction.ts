@@ -4,8 +4,8 @@ import pRetry from 'p-retry';
 import type pg from 'pg';
 import { systemCodeOf } from '../errors.ts';
 
-/** The errors of a transaction that only has to be repeated: `serialization_failure`, `deadlock_detected`, and Prisma's for both. */
-const givenUp = new Set<unknown>(['40001', '40P01', 'P2034']);
+/** The errors of a transaction that only has to be repeated: `serialization_failure` and `deadlock_detected`. */
+const givenUp = new Set<unknown>(['40001', '40P01']);
 
 /** The pause, in milliseconds, before the repetition. */
 const pause = 50;

@@ -67,22 +67,17 @@ export interface OperationHooks {
 /**
  * Runs a transaction that changes tokens of the viewer. Fails if the viewer's own has ended. Once it has ended, this process looks all
  * of them up again.
- * @param run also gets the connection, for SQL that Prisma cannot express, and until when the viewer's own token is valid, in
- * milliseconds since the epoch.
+ * @param run also gets until when the viewer's own token is valid, in milliseconds since the epoch.
  * @param endsOwn whether it ends the viewer's own, whose payload is then read all the same.
  */
 type ChangeTokens = <Result>(
-  run: (
-    prisma: Pick<ScopedClient, 'apiToken'>,
-    connection: pg.PoolClient,
-    validUntil: number,
-  ) => Promise<Result>,
+  run: (connection: pg.PoolClient, validUntil: number) => Promise<Result>,
   endsOwn?: boolean,
 ) => Promise<Result>;
 
 /** What an operation has of Prisma's client. */
 interface Clients {
-  /** The client of the viewer: all that it reads and writes is theirs. */
+  /** The client of the viewer: all that it reads is theirs. */
   readonly prisma: ScopedClient;
   readonly changeTokens: ChangeTokens;
 }

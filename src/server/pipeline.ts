@@ -18,6 +18,7 @@ import {
 import { createWatchViewer } from '../auth/watchViewer.ts';
 import type { Config } from '../config/config.ts';
 import { createClients } from '../database/clients.ts';
+import { inTransaction } from '../database/transaction.ts';
 import { type RunInTurn, withRunner } from '../database/turns.ts';
 import { beyondScope, type TokenProblem, unauthenticated } from '../errors.ts';
 import type { Access, EndpointHook, PipelineParts } from '../extensionPoints.ts';
@@ -389,7 +390,7 @@ function createContexts(
       incomplete: elsewhere.incomplete,
     },
   };
-  const clients = createClients(database.pool, fail, elsewhere?.incomplete);
+  const clientOf = createClients(database.pool, fail, elsewhere?.incomplete);
   return (runnerFor: (userId: number) => RunInTurn, reading?: RunInTurn) => (viewer: Viewer) => {
     const inTurn = runnerFor(viewer.id);
     let guarded = reading ?? guard(viewer, 'read');
@@ -416,8 +417,8 @@ function createContexts(
     const changeTokens: Context['changeTokens'] = async (change, endsOwn) => {
       try {
         const changed = await runClient(() =>
-          clients.transact(viewer, async (prisma, connection) =>
-            change(prisma, connection, await lockViewer(connection, viewer)),
+          inTransaction(database.pool, async (connection) =>
+            change(connection, await lockViewer(connection, viewer)),
           ),
         );
         // The payload is that of the end of this token.
@@ -428,7 +429,7 @@ function createContexts(
       }
     };
     return createContext(elsewhere?.wrapSql(viewer, sql, watch) ?? sql, viewer, forOperation, {
-      prisma: clients.of(viewer, runClient),
+      prisma: clientOf(viewer, runClient),
       changeTokens,
     });
   };

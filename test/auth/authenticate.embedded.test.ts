@@ -30,7 +30,7 @@ const guess = (number: number) => `dvt_${String(number).padStart(43, 'A')}`;
 const statuses = (responses: { status: number }[]) => responses.map(({ status }) => status);
 
 it.each([
-  ['is revoked', 'the token is unknown or revoked', (id: number) => revokeToken(database.client, id)],
+  ['is revoked', 'the token is unknown or revoked', (id: number) => revokeToken(database.pool, id)],
   [
     'expires',
     'the token has expired or was replaced',
@@ -128,7 +128,7 @@ describe('the rate limit of an address', () => {
         for (const { token } of [alice, bob])
           expect((await rest(gateway, token, '/users/me')).status).toBe(200);
         const { id } = await createToken(database.pool, 'alice', `revoked ${round}`);
-        await revokeToken(database.client, id);
+        await revokeToken(database.pool, id);
       }
     }));
 

@@ -27,7 +27,7 @@ for (const [name, tier] of Object.entries({ zoe: 'ultra', adam: 'free', axb: 'fr
 
 it('users are listed by name, with the tier to which they were moved and how many active tokens they have', async () => {
   expect([wasUsed, await hasUsers(pool)]).toEqual([false, true]);
-  await revokeToken(client, (await createToken(pool, 'zoe', 'revoked')).id);
+  await revokeToken(pool, (await createToken(pool, 'zoe', 'revoked')).id);
   for (const name of ['one', 'two']) await createToken(pool, 'zoe', name);
   expect([await setTier(client, 'zoe', 'premium'), await setTier(client, 'axb', 'ultra')]).toEqual([2, 0]);
   expect(await listUsers(client)).toEqual([

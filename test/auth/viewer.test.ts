@@ -48,7 +48,7 @@ describe('authenticate', () => {
 
   it('rejects a cached token once a check has found it revoked, without an announcement', async () => {
     await viewers.authenticate(`Bearer ${token}`);
-    await revokeToken(database.client, tokenId);
+    await revokeToken(database.pool, tokenId);
     expect(viewers.known(`Bearer ${token}`)).toEqual(found());
     expect(await viewers.findAgain(viewer())).toBeNull();
     expect(viewers.known(`Bearer ${token}`)).toBeUndefined();

@@ -162,7 +162,7 @@ it('shows what it had of a part that the gateway cannot read any more, and says 
 it('asks for another token when its own is revoked, and says so', async () => {
   const { id, token } = await createToken(gateway.database.pool, 'alice', 'revoked');
   const { page, complaints } = await openSignedIn('/console/locks', 'Locks', token);
-  await revokeToken(gateway.database.client, id);
+  await revokeToken(gateway.database.pool, id);
   await page.getByRole('alert').getByText('revoked').waitFor({ timeout });
   expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
   // The form rejects it as well.

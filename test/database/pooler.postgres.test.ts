@@ -81,7 +81,7 @@ async function useAll(asked: TestGateway): Promise<void> {
     const { body } = await rest(asked, token, '/dtt/templates/active');
     expect(body.data).toMatchObject({ id: template });
   }
-  await revokeToken(asked.database.client, id);
+  await revokeToken(asked.database.pool, id);
   await expect.poll(async () => (await rest(asked, token, '/users/me')).status).toBe(401);
 }
 

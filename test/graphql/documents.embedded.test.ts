@@ -53,7 +53,7 @@ it.each<[string, () => unknown]>([['request', costly], ...inBatch('batch', costl
     const { id, token } = await createToken(database.pool, 'alice', name);
     const [first, second] = [post(token, costly()), post(token, body())];
     await first;
-    await revokeToken(database.client, id);
+    await revokeToken(database.pool, id);
     expect(await second).toEqual({
       status: 401,
       challenge: 'Bearer error="invalid_token", error_description="the token is unknown or revoked"',

@@ -74,7 +74,7 @@ describe('authentication of a subscriber', () => {
     const revoked = await follow(activeName, { token });
     const other = await follow(activeName);
     await Promise.all([revoked.next(), other.next()]);
-    await revokeToken(database.client, id);
+    await revokeToken(database.pool, id);
     expect(await revoked.nextResult()).toEqual({
       errors: [
         {
@@ -93,7 +93,7 @@ describe('authentication of a subscriber', () => {
       const { id, token } = await createToken(database.pool, alice.username, `round ${round}`);
       const [events] = await Promise.all([
         subscribe(gateway, token, activeName),
-        new Promise((settle) => setTimeout(settle, round)).then(() => revokeToken(database.client, id)),
+        new Promise((settle) => setTimeout(settle, round)).then(() => revokeToken(database.pool, id)),
       ]);
       // The stream is rejected or ended, but never left open.
       if (events.response.status === 401) await events.response.text();

@@ -27,17 +27,12 @@ interface Scope {
 
 /** The arguments that say nothing about other rows. */
 const plain = [
-  ...['take', 'skip', 'distinct', 'omit', 'limit', 'by', 'having', 'skipDuplicates'],
+  ...['take', 'skip', 'distinct', 'omit', 'by', 'having'],
   ...['_count', '_avg', '_sum', '_min', '_max'],
 ];
 
 /** The arguments of an operation, or of a relation to many rows. */
-export function restrictedList(
-  scope: Scope,
-  model: ModelName,
-  args: Args,
-  condition: object = conditionOf(model, scope.viewer),
-): Record<string, unknown> {
+export function restrictedList(scope: Scope, model: ModelName, args: Args): Record<string, unknown> {
   const { where, orderBy, cursor, select, include, ...others } = args;
   if (scope.incomplete.includes(model))
     refuse(`Each ${model} may come after its record, and only fields of src/schema/fields.ts wait for them`);
@@ -46,7 +41,7 @@ export function restrictedList(
   const list: Record<string, unknown> = {
     ...others,
     ...selectionOf(scope, model, { select, include }),
-    where: rowsOf(scope.viewer, model, where, condition),
+    where: rowsOf(scope.viewer, model, where),
     ...(orderBy !== undefined && { orderBy: orderOf(model, orderBy) }),
     ...(cursor !== undefined && { cursor }),
   };

@@ -1,24 +1,16 @@
 /**
- * The main file of this folder: restricts Prisma's client to a viewer. Every read and every change has the viewer's condition of the
- * table of models, at every depth: in relations that are selected, counted or filtered by. It creates no rows. What Prisma cannot
+ * The main file of this folder: restricts Prisma's client to a viewer. Every read has the viewer's condition of the table of models, at
+ * every depth: in relations that are selected, counted or filtered by. It writes nothing, and takes no SQL. What Prisma cannot
  * restrict, and what this folder does not know, is an error. Code that takes the whole client from it, by `$extends` or `$parent`, gets around it.
  */
 
-import { columnsOf, relationOf, relationsOf } from '../dataModel.ts';
+import { columnsOf } from '../dataModel.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
 import { conditionOf, type ModelName, type ViewerRef, type VisibleModel } from '../models.ts';
 import { type Args, type Cursor, refuse, restrictedList } from './reads.ts';
 
-/** The properties of the client that have the operations of a model each. */
-type Delegates = Pick<PrismaClient, Uncapitalize<VisibleModel>>;
-
-/** The client of a viewer. It takes no SQL. */
-export type ScopedClient = Delegates & {
-  $transaction<Result>(
-    run: (client: Delegates) => Promise<Result>,
-    options?: Parameters<PrismaClient['$transaction']>[1],
-  ): Promise<Result>;
-};
+/** The client of a viewer. */
+export type ScopedClient = Pick<PrismaClient, Uncapitalize<VisibleModel>>;
 
 /** @param incomplete models whose rows may be missing here, which are not read. */
 export function scopedTo(
@@ -43,7 +35,7 @@ export function scopedTo(
       },
     },
   });
-  // An extension of queries changes no type but that of `$transaction`.
+  // An extension of queries changes no type of a model.
   return scoped as unknown as ScopedClient;
 }
 
@@ -52,8 +44,7 @@ export const delegateOf = (model: ModelName) =>
   `${model.charAt(0).toLowerCase()}${model.slice(1)}` as Uncapitalize<'User'>;
 
 /**
- * Empties a list whose cursor is a row that the viewer may not see, as if there were none. Prisma would begin at its place. It asks on a
- * connection of its own, also within a transaction.
+ * Empties a list whose cursor is a row that the viewer may not see, as if there were none. Prisma would begin at its place.
  */
 async function checkCursor(
   client: PrismaClient,
@@ -70,7 +61,6 @@ async function checkCursor(
   list.where = { OR: [] };
 }
 
-const changes = /^(update|delete)/;
 const reads = /^(find|count|aggregate|groupBy)/;
 const takesCursor = ['findMany', 'findFirst', 'findFirstOrThrow'];
 
@@ -78,23 +68,9 @@ function argumentsOf(
   scope: Parameters<typeof restrictedList>[0],
   model: ModelName,
   operation: string,
-  { data, ...others }: Args = {},
+  args: Args = {},
 ): Args {
-  if (others.cursor && !takesCursor.includes(operation)) refuse(`${operation} takes no cursor`);
-  const isChange = changes.test(operation);
-  if (!isChange && !reads.test(operation)) refuse(`The client of a viewer takes no ${operation}`);
-  const condition = conditionOf(model, scope.viewer, isChange ? 'writableBy' : 'visibleTo');
-  const restricted = restrictedList(scope, model, others, condition);
-  return data === undefined ? restricted : { ...restricted, data: checkedData(model, condition, data) };
-}
-
-/** What is written to columns. Neither whose row it is nor what it is linked to can be changed. */
-function checkedData(model: ModelName, condition: Args, data: unknown): Args {
-  const links = relationsOf(model).flatMap((name) => [name, ...(relationOf(model, name)?.columns ?? [])]);
-  // Prisma has checked the type.
-  const given = data as Args;
-  for (const [name, value] of Object.entries(given))
-    if (value !== undefined && (links.includes(name) || name in condition))
-      refuse(`${model}.${name} says whose row it is, or leads to another one`);
-  return given;
+  if (!reads.test(operation)) refuse(`The client of a viewer only reads, and takes no ${operation}`);
+  if (args.cursor && !takesCursor.includes(operation)) refuse(`${operation} takes no cursor`);
+  return restrictedList(scope, model, args);
 }

@@ -144,19 +144,18 @@ builder.mutationField('createApiToken', (t) =>
           'When it expires. By default it does not. Needed if the current token expires, and then not after that one.',
       }),
     },
-    resolve: async (_root, { name, scopes, expiresAt }, { viewer, changeTokens, loaders }) => {
+    resolve: async (_root, { name, scopes, expiresAt }, { viewer, prisma, changeTokens, loaders }) => {
       const highest = highestOf(scopes);
       if (!highest) throw argumentError('scopes', tokenMessages.noScope);
       const scope = highest === 'manage' && viewer.isOnLoopback ? 'manage_on_loopback' : highest;
-      const created = await changeTokens(async (prisma, connection, validUntil) => {
+      const { id, token: secret } = await changeTokens(async (connection, validUntil) => {
         // A token never makes one with more than it has itself, in scope or in time.
         if ((expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) > validUntil)
           throw argumentError('expiresAt', tokenMessages.outlives);
-        const { id, token } = await addToken(connection, viewer, { name, scope, expiresAt });
-        return { secret: token, token: await prisma.apiToken.findUniqueOrThrow({ where: { id } }) };
+        return addToken(connection, viewer, { name, scope, expiresAt });
       });
       loaders.clear();
-      return created;
+      return { secret, token: await prisma.apiToken.findUniqueOrThrow({ where: { id } }) };
     },
   }),
 );
@@ -174,11 +173,11 @@ builder.mutationField('revokeApiToken', (t) =>
         description: 'The token to revoke.',
       }),
     },
-    resolve: async (_root, args, { viewer, changeTokens, loaders }) => {
+    resolve: async (_root, args, { viewer, prisma, changeTokens, loaders }) => {
       const id = idOf('ApiToken', args.token, 'token');
-      const token = await changeTokens((prisma) => revokeToken(prisma, id), id === viewer.tokenId);
+      await changeTokens((connection) => revokeToken(connection, id, viewer.id), id === viewer.tokenId);
       loaders.clear();
-      return { token };
+      return { token: await prisma.apiToken.findUniqueOrThrow({ where: { id } }) };
     },
   }),
 );

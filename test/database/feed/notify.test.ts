@@ -168,7 +168,7 @@ it('a token is announced when it is created, changed, revoked or deleted, and no
   expect(await announcedBy(() => rotateToken(database.pool, id, 0))).toEqual(['bob ApiToken']);
   const use = () => database.client.apiToken.updateMany({ where: { id }, data: { lastUsedAt: new Date() } });
   expect(await announcedBy(use)).toEqual([]);
-  expect(await announcedBy(() => revokeToken(database.client, id))).toEqual(['bob ApiToken']);
+  expect(await announcedBy(() => revokeToken(database.pool, id))).toEqual(['bob ApiToken']);
   expect(await announcedBy(() => database.client.apiToken.delete({ where: { id } }))).toEqual([
     'bob ApiToken',
   ]);

@@ -1,8 +1,7 @@
-/** Prisma's client for a viewer: what it reads, changes and refuses, where another account has rows of every kind beside theirs. */
+/** Prisma's client for a viewer: what it reads and refuses, where another account has rows of every kind beside theirs. */
 
 import { describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../../src/database/generated/prisma/client.ts';
-import { tables } from '../../../src/database/models.ts';
 import { scopedTo } from '../../../src/database/scope/scope.ts';
 import { createAccount, importTemplate } from '../../support/accounts.ts';
 import { databaseWith } from '../../support/setUp.ts';
@@ -12,7 +11,6 @@ await importTemplate(database.client, alice, bob.dttTemplates[0]);
 /** The client of alice. By its types it takes less, so that nobody writes by mistake what it refuses. */
 const hers = scopedTo(database.client, { id: alice.userId }) as unknown as PrismaClient;
 
-const shared = () => ({ id: bob.dttTemplates[0] });
 const ids = (rows: readonly { readonly id: number }[]) => rows.map(({ id }) => id).toSorted((a, b) => a - b);
 const sorted = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b);
 const newestFirst = [{ createdAt: 'desc' }, { id: 'desc' }] as const;
@@ -122,52 +120,12 @@ describe('it reads rows of the viewer alone', () => {
   });
 });
 
-/** A digest of all rows, to see that nothing has changed. */
-async function everything(): Promise<string> {
-  const digests = tables.map(
-    (table) => `(SELECT string_agg(t::text, ',' ORDER BY t::text) FROM "${table}" AS t)`,
-  );
-  const { rows } = await database.pool.query(`SELECT md5(concat_ws('/', ${digests})) AS digest`);
-  return rows[0].digest;
-}
-
 /** Carries out an operation, such as `user.count`. The types of Prisma follow from names that are known. */
 async function carryOut(name: string, args: object): Promise<unknown> {
   const [model = '', operation = ''] = name.split('.');
   const delegates = hers as unknown as Record<string, Record<string, (args: object) => Promise<unknown>>>;
   return delegates[model]?.[operation]?.(args);
 }
-
-describe('it changes rows of the viewer alone', () => {
-  const missing = { code: 'P2025' };
-  const none = { count: 0 };
-  it.each<[name: string, args: () => object, result: object]>([
-    ['dttDevice.update', () => ({ where: { id: bob.dttDevices[0] }, data: { apiHits: 7 } }), missing],
-    ['dttTemplate.update', () => ({ where: shared(), data: { name: 'x' } }), missing],
-    ['dttTemplate.updateMany', () => ({ where: shared(), data: { name: 'x' } }), none],
-    ['dttTemplateSegment.updateMany', () => ({ where: { template: shared() }, data: { type: 'x' } }), none],
-    ['dttSession.delete', () => ({ where: { id: bob.dttSessions[0] } }), missing],
-    ['dttTemplate.delete', () => ({ where: shared() }), missing],
-    ['apiToken.deleteMany', () => ({ where: { userId: bob.userId } }), none],
-  ])('by %s', async (name, args, result) => {
-    const before = await everything();
-    const done = carryOut(name, args()).catch((error: { code: string }) => ({ code: error.code }));
-    expect(await done).toEqual(result);
-    expect(await everything()).toBe(before);
-  });
-
-  it('in a transaction, which is undone after an error', async () => {
-    const before = await everything();
-    const write = hers.$transaction(async (client) => {
-      const own = await client.user.updateMany({ data: { rank: 7 } });
-      expect(own).toEqual({ count: 1 });
-      expect(await client.user.count()).toBe(1);
-      await client.$queryRaw`SELECT 1`;
-    });
-    await expect(write).rejects.toThrow('$queryRaw is not restricted to the viewer');
-    expect(await everything()).toBe(before);
-  });
-});
 
 it('reads no details in a mirror, which may not have them yet', async () => {
   const mirror = scopedTo(database.client, { id: alice.userId }, ['DttTemplateSegment', 'TrainerSegment']);
@@ -178,7 +136,6 @@ it('reads no details in a mirror, which may not have them yet', async () => {
 });
 
 describe('it refuses what it cannot restrict', () => {
-  const own = 'says whose row it is, or leads to another one';
   const note = "Write a field as t.field(toOne(DttTemplate, 'templateId'))";
   it.each<[name: string, args: object, message: string]>([
     ['rateLimit.findMany', {}, 'who may see a RateLimit'],
@@ -189,16 +146,12 @@ describe('it refuses what it cannot restrict', () => {
     ['dttTemplate.findMany', { orderBy: { sessions: { _count: 'asc' } } }, 'has rows that'],
     ['dttSession.count', { cursor: { id: 1 } }, 'count takes no cursor'],
     ['user.findMany', { relationLoadStrategy: 'join' }, 'relationLoadStrategy is not restricted'],
-    ['dttDevice.create', { data: { bubbleId: 'x' } }, 'takes no create'],
-    ['dttDevice.createMany', { data: [{ bubbleId: 'x' }] }, 'takes no createMany'],
+    ...['create', 'createMany', 'createManyAndReturn', 'update', 'updateMany', 'updateManyAndReturn'].map(
+      (each): [string, object, string] => [`dttDevice.${each}`, { data: {} }, `takes no ${each}`],
+    ),
     ['dttDevice.upsert', { where: { id: 1 }, create: {}, update: {} }, 'takes no upsert'],
-    ['dttDevice.updateMany', { data: { ownerId: 1 } }, own],
-    ['user.updateMany', { data: { id: 1 } }, own],
-    ['dttSession.updateMany', { data: { templateId: 1 } }, own],
-    ['dttSession.update', { where: { id: 1 }, data: { template: { connect: { id: 1 } } } }, own],
-    ['trainerSegment.update', { where: { id: 1 }, data: { session: { connect: { id: 1 } } } }, own],
-    ['user.updateMany', { data: { dttSessions: { deleteMany: {} } } }, own],
-    ['dttTemplate.updateMany', { data: { sessions: { connect: { id: 1 } } } }, own],
+    ['dttDevice.delete', { where: { id: 1 } }, 'takes no delete'],
+    ['apiToken.deleteMany', {}, 'takes no deleteMany'],
   ])('such as %s of %j', async (name, args, message) => {
     await expect(carryOut(name, args)).rejects.toThrow(message);
   });

@@ -118,7 +118,7 @@ describe('the demo account', () => {
   it('gets no token when the stored one was revoked and the user has the maximum number of tokens', async () => {
     const token = await prepare();
     const { id } = (await findToken(database.sql, token ?? '')) ?? { id: 0 };
-    await revokeToken(database.client, id);
+    await revokeToken(database.pool, id);
     for (let count = 0; count < 5; count++) await createToken(database.pool, 'demo', `own ${count}`);
     expect(await prepare()).toBeUndefined();
   });

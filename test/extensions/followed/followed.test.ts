@@ -160,7 +160,7 @@ describe('a followed route', () => {
     const tag = (await currentOf(alice.token, path)).id;
     const unauthorized = { id: '', data: '{"ok":false,"error":"Unauthorized"}' };
     const ends: readonly (readonly [name: string, end: (id: number) => Promise<unknown>])[] = [
-      ['revoked', (id) => revokeToken(database.client, id)],
+      ['revoked', (id) => revokeToken(database.pool, id)],
       [
         'expired',
         (id) =>

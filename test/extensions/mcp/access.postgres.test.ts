@@ -84,7 +84,7 @@ describe('a client without a valid token', () => {
       const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
         where: { userId },
       });
-      await revokeToken(gateway.database.client, id);
+      await revokeToken(gateway.database.pool, id);
       // The gateway is notified of the revocation a moment later.
       const outcome = () =>
         client.callTool({ name: 'getCurrentUser', arguments: {} }).then(() => 'a result', String);

@@ -280,7 +280,7 @@ it.each([
   await sleep(100);
   const heard = vi.fn();
   gateway.feed.subscribe(heard);
-  await revokeToken(gateway.database.client, id);
+  await revokeToken(gateway.database.pool, id);
   await expect.poll(() => heard).toHaveBeenCalled();
   release();
   expect(await reading).toMatchObject({ status: 401 });

@@ -148,7 +148,7 @@ it('a token that is revoked closes its sockets with 4403, whether used or idle, 
   ];
   used.send(operation('s', activeName));
   await used.next();
-  await revokeToken(gateway.database.client, id);
+  await revokeToken(gateway.database.pool, id);
   for (const socket of [used, idle]) {
     expect(await socket.closed).toEqual({
       code: 4403,

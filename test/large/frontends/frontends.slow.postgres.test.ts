@@ -195,7 +195,7 @@ it('every page ends with an error when its token is revoked', async () => {
   await activateElsewhere(1);
   for (const { page } of tabs) await expectActive(page, 1);
   const before = attemptsOf(tabs);
-  await revokeToken(database.client, id);
+  await revokeToken(database.pool, id);
   await expectRejected(tabs, 5_000);
   expect(attemptsOf(tabs)).toEqual(before);
 });

@@ -79,7 +79,7 @@ describe('an activation', () => {
       async after(reply) {
         if (isRevoked) return reply;
         isRevoked = true;
-        await revokeToken(database.client, id);
+        await revokeToken(database.pool, id);
         await expect.poll(async () => (await ask(gateway, token, '{ viewer { id } }')).status).toBe(401);
         return reply;
       },

@@ -14,7 +14,7 @@ it('a token is the gateway’s own if it was issued here, whether it is active, 
     ['active', 'expired', 'revoked', 'replaced'].map((name) => createToken(pool, 'owner', name)),
   );
   await client.apiToken.update({ where: { id: expired?.id ?? 0 }, data: { expiresAt: new Date(0) } });
-  await revokeToken(client, revoked?.id ?? 0);
+  await revokeToken(pool, revoked?.id ?? 0);
   const latest = await rotateToken(pool, replaced?.id ?? 0, 0);
   for (const each of [active, expired, revoked, replaced, latest])
     expect(await isIssued(sql, each?.token ?? '')).toBe(true);
