@@ -101,20 +101,17 @@ export const announcedTables = tables.filter((table) => !modelsWith('isSilent').
 export const isRecordType = (name: string): name is RecordType => recordTypes.some((each) => each === name);
 export const isListedType = (name: string): name is ListedType => listedTypes.some((each) => each === name);
 
-/** The condition on rows of a model that the viewer may see. Every read of records has it. */
-export const visibleTo = (viewer: ViewerRef, model: RecordType): object => models[model].visibleTo(viewer);
-
 type Condition = Readonly<Record<string, unknown>>;
 interface Conditions extends Pick<Model<never>, 'isSilent'> {
   readonly visibleTo?: (viewer: ViewerRef) => Condition;
 }
 
 /**
- * The condition on rows that a viewer may see.
+ * The condition on rows of a model that the viewer may see. Every read of records has it.
  * @throws for a model whose rows nobody may see.
  */
-export function conditionOf(model: ModelName, viewer: ViewerRef): Condition {
-  const { visibleTo }: Conditions = models[model];
-  if (!visibleTo) throw new Error(`The table of models does not say who may see a ${model}`);
-  return visibleTo(viewer);
+export function visibleTo(viewer: ViewerRef, model: ModelName): Condition {
+  const { visibleTo: condition }: Conditions = models[model];
+  if (!condition) throw new Error(`The table of models does not say who may see a ${model}`);
+  return condition(viewer);
 }

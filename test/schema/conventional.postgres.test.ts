@@ -7,7 +7,7 @@ import SchemaBuilder from '@pothos/core';
 import { execute, type GraphQLSchema, parse } from 'graphql';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { relationOf, relationsOf } from '../../src/database/dataModel.ts';
-import { conditionOf, type VisibleModel, visibleModels } from '../../src/database/models.ts';
+import { type VisibleModel, visibleModels, visibleTo } from '../../src/database/models.ts';
 import { delegateOf, scopedTo } from '../../src/database/scope/scope.ts';
 import { clientErrorOf } from '../../src/errors.ts';
 import { type BuilderTypes, builderOptions } from '../../src/schema/builder.ts';
@@ -121,7 +121,7 @@ async function read(
   );
   const found = await database.sql.findMany(model, {
     select: columns,
-    where: { AND: [conditionOf(model, viewer), where] },
+    where: { AND: [visibleTo(viewer, model), where] },
   });
   // It has the columns that are selected, which are all numbers or null.
   const rows = found as Record<string, number | null>[];

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { type Relation, relationOf, relationsOf } from '../dataModel.ts';
-import { conditionOf, type ModelName, type ViewerRef } from '../models.ts';
+import { type ModelName, type ViewerRef, visibleTo } from '../models.ts';
 
 /** Arguments of the client, or a part of them. Their types depend on the model, which is a value here. */
 export type Args = Readonly<Record<string, unknown>>;
@@ -57,7 +57,7 @@ function rowsOf(
   viewer: ViewerRef,
   model: ModelName,
   where: unknown = {},
-  condition: object = conditionOf(model, viewer),
+  condition: object = visibleTo(viewer, model),
 ): object {
   const columns: Record<string, unknown> = {};
   const others = [condition];
@@ -76,7 +76,7 @@ function rowsOf(
 
 /** A condition on related rows. Those that the viewer may not see are as if they did not exist. */
 function relatedOf(viewer: ViewerRef, name: string, { model, isList }: Relation, value: unknown): object {
-  const seen = conditionOf(model, viewer);
+  const seen = visibleTo(viewer, model);
   const isNamed = isArgs(value) && (isList || 'is' in value || 'isNot' in value);
   const conditions = Object.entries(isNamed ? value : { is: value }).map(([kind, where]) => {
     if (where === undefined) return {};
@@ -133,8 +133,8 @@ function countsOf(viewer: ViewerRef, model: ModelName, value: unknown): Args {
  */
 function safeLink(model: ModelName, name: string, link: Relation): ModelName {
   const viewer = { id: 0 };
-  const own = conditionOf(model, viewer);
-  const target = conditionOf(link.model, viewer);
+  const own = visibleTo(viewer, model);
+  const target = visibleTo(viewer, link.model);
   const [[column, value] = []] = Object.entries(own);
   const isSafe =
     !link.isList &&

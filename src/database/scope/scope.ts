@@ -6,7 +6,7 @@
 
 import { columnsOf } from '../dataModel.ts';
 import type { PrismaClient } from '../generated/prisma/client.ts';
-import { conditionOf, type ModelName, type ViewerRef, type VisibleModel } from '../models.ts';
+import { type ModelName, type ViewerRef, type VisibleModel, visibleTo } from '../models.ts';
 import { type Args, type Cursor, refuse, restrictedList } from './reads.ts';
 
 /** The client of a viewer. */
@@ -43,9 +43,7 @@ export function scopedTo(
 export const delegateOf = (model: ModelName) =>
   `${model.charAt(0).toLowerCase()}${model.slice(1)}` as Uncapitalize<'User'>;
 
-/**
- * Empties a list whose cursor is a row that the viewer may not see, as if there were none. Prisma would begin at its place.
- */
+/** Empties a list whose cursor is a row that the viewer may not see, as if there were none. Prisma would begin at its place. */
 async function checkCursor(
   client: PrismaClient,
   viewer: ViewerRef,
@@ -55,7 +53,7 @@ async function checkCursor(
   const columns = Object.entries(at).map(([name, value]) =>
     columnsOf(model).includes(name) ? { [name]: value } : value,
   );
-  const where = { AND: [conditionOf(model, viewer), ...columns] } as object;
+  const where = { AND: [visibleTo(viewer, model), ...columns] } as object;
   if ((await client[delegateOf(model)].count({ where })) > 0) return;
   delete list.cursor;
   list.where = { OR: [] };
