@@ -6,7 +6,7 @@ import type { Viewer } from '../auth/viewer.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Context } from '../schema/context.ts';
 import type { PreparedOperation, Values } from '../schema/operation.ts';
-import type { CheckedDocument, Rejected } from './documents.ts';
+import type { CheckedDocument } from './documents.ts';
 import type { Accepted } from './overHttp.ts';
 
 /** An operation that may be executed. */
@@ -17,8 +17,7 @@ export interface CheckedOperation {
 
 /** What plugins have found out so far. */
 interface Progress {
-  /** The document, or why it cannot be run. */
-  document?: CheckedDocument | Rejected;
+  document?: CheckedDocument;
   operation?: PreparedOperation;
   /** The variables, as the schema coerces them. */
   variables?: Values;

@@ -47,10 +47,9 @@ export interface CheckedDocument {
   readonly compilable: number;
 }
 
-/** The errors of a document that cannot be run. It has no `document` if it cannot be read. */
+/** The errors of a document that cannot be run. */
 export interface Rejected {
   readonly errors: readonly GraphQLError[];
-  readonly document?: DocumentNode;
 }
 
 /** How much memory the cached documents may take, in bytes. The memory of each is estimated, rather too high. */
@@ -154,7 +153,7 @@ function check(
 ): CheckedDocument | Rejected {
   const { hideSuggestions } = options;
   const errors = errorsIn(schema, document, options);
-  if (errors.length > 0) return { ...rejected(errors), document };
+  if (errors.length > 0) return rejected(errors);
   const breadth = countSelectedFields(schema, document);
   const mayCompile = options.mayCompile && breadth <= largestCompiled;
   const operations = new Map<string | undefined, PreparedOperation>();

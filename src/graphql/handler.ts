@@ -89,8 +89,7 @@ export function createGraphqlHandler(options: GraphqlOptions) {
       return requestFailure(415, otherType, { Connection: 'close' });
     const body = await readText(exchange, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
-    const checked = sender && recheck(exchange, sender);
-    const viewer = checked instanceof Promise ? await checked : checked;
+    const viewer = sender && (await recheck(exchange, sender));
     // Most bodies are objects, which are parsed when they are not in the cache.
     const content = body[0] === brace ? undefined : parseJson(body.toString());
     if (!Array.isArray(content) || !takesBatches) return tasks.of({ exchange, viewer, accepted }, { body });

@@ -6,10 +6,10 @@ import { createToken, rotateToken } from '../../src/auth/tokens.ts';
 import { writeGlobalId } from '../../src/schema/globalId.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
-import { graphqlOnce, openBeside, openTestGateway } from '../support/gateway.ts';
+import { graphqlOnce, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
 import { hasWebSockets } from '../support/settings.ts';
-import { gatewayWith } from '../support/setUp.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 let names = 0;
@@ -35,9 +35,19 @@ const create = `mutation ($name: String!, $scopes: [TokenScope!]! = [READ], $exp
 }`;
 const revoke =
   'mutation ($token: ApiTokenReference!) { revokeApiToken(token: $token) { token { id } viewer { apiTokens { name } } } }';
-const lockWaits = () =>
-  gateway.database.pool.query(
-    `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+const turns = gateway.database.pool.options.max;
+/** Waits until as many statements wait for locks. */
+const untilWaiting = (count = turns) =>
+  expect
+    .poll(async () => {
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      return (await gateway.database.pool.query(waiting)).rowCount;
+    })
+    .toBe(count);
+/** Sends different requests for a list. */
+const askFor = (list: string, count: number, at: TestGateway, token: string) =>
+  Array.from({ length: count }, (_, index) =>
+    graphqlOnce(at, token, `{ ${list}(first: ${index + 1}) { totalCount } }`),
   );
 /** Has statements that read a table wait. @returns a function that lets them go on. */
 async function hold(table: string): Promise<() => Promise<void>> {
@@ -179,7 +189,7 @@ describe('a token', () => {
     await holder.query('BEGIN');
     await holder.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [userId]);
     const changes = [ask(manager, create, { name: 'too late' }), ask(manager, revoke, { token })];
-    await expect.poll(async () => (await lockWaits()).rowCount).toBe(2);
+    await untilWaiting(2);
     await pool.query(`UPDATE "ApiToken" SET ${change} WHERE id = $1`, [managerId]);
     const before = await tokensOf(account);
     await holder.query('COMMIT');
@@ -193,19 +203,16 @@ describe('a token', () => {
     ['activates nothing and sees no other token once it is narrowed', `scope = 'read'`, [200, 403, 200, 403]],
   ])('%s, although its request waited for a turn', async (_, change, statuses) => {
     const { database } = gateway;
-    const beside = await openTestGateway(await openBeside(database));
+    const beside = await gatewayBeside(database);
     const { token, manager, managerId, dttTemplates, userId } = await open();
     // From here on this gateway knows both tokens.
     for (const each of [token, manager]) await graphqlOnce(beside, each, '{ viewer { username } }');
     const release = await hold('DttSession');
     const holding = '{ dttSessions { totalCount } }';
-    const turns = database.pool.options.max;
-    const ofOther = Array.from({ length: turns + 2 }, (_, index) =>
-      graphqlOnce(beside, token, `{ dttSessions(first: ${index + 1}) { totalCount } }`),
-    );
+    const ofOther = askFor('dttSessions', turns + 2, beside, token);
     const activate = `mutation { activateTemplate(template: { databaseId: ${dttTemplates[1]} }) { viewer { id } } }`;
     // All turns are taken, and others wait for them already.
-    await expect.poll(async () => (await lockWaits()).rowCount).toBe(turns);
+    await untilWaiting();
     const devices = '{ viewer { id } dttDevices { totalCount } }';
     const late = [holding, activate, devices, '{ viewer { apiTokens { name } } }'].map((each) =>
       graphqlOnce(beside, manager, each),
@@ -218,40 +225,32 @@ describe('a token', () => {
     expect((await Promise.all(late)).map(({ status }) => status)).toEqual(statuses);
     const { activeTemplateId } = await database.client.user.findUniqueOrThrow({ where: { id: userId } });
     expect(activeTemplateId).not.toBe(dttTemplates[1]);
-    await beside.close();
   });
 
   it('gets nothing in the payload of its change once it is revoked, although the payload waited for a turn', async () => {
     const { database } = gateway;
-    const beside = await openTestGateway(await openBeside(database));
+    const beside = await gatewayBeside(database);
     const [account, other, third] = await Promise.all([open(), open(), open()]);
     for (const { token } of [other, third]) await graphqlOnce(beside, token, '{ viewer { username } }');
     const releases = [await hold('DttSession'), await hold('DttDevice')];
-    const turns = database.pool.options.max;
-    const fill = (token: string, list: string) =>
-      Array.from({ length: turns }, (_, index) =>
-        graphqlOnce(beside, token, `{ ${list}(first: ${index + 1}) { totalCount } }`),
-      );
-    const waiting = () => expect.poll(async () => (await lockWaits()).rowCount).toBe(turns);
-    const others = fill(other.token, 'dttSessions');
-    await waiting();
+    const others = askFor('dttSessions', turns, beside, other.token);
+    await untilWaiting();
     const changing = graphqlOnce(
       beside,
       account.manager,
       'mutation { createApiToken(name: "x") { viewer { totalPoints } } }',
     );
     await sleep(300);
-    others.push(...fill(third.token, 'dttDevices'));
+    others.push(...askFor('dttDevices', turns, beside, third.token));
     await sleep(300);
     await releases[0]?.();
     await expect.poll(async () => (await tokensOf(account)).length).toBe(3);
-    await waiting();
+    await untilWaiting();
     await database.pool.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE id = $1', [account.managerId]);
     await sleep(300);
     await releases[1]?.();
     await Promise.all(others);
     expect((await changing).errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
-    await beside.close();
   });
 
   it('gets no response of another token for which its request waited, once it is revoked', async () => {
@@ -261,7 +260,7 @@ describe('a token', () => {
     const release = await hold('DttSession');
     const query = '{ dttSessions { totalCount } dttDevices { totalCount } }';
     const first = ask(token, query);
-    await expect.poll(async () => (await lockWaits()).rowCount).toBe(1);
+    await untilWaiting(1);
     const second = ask(manager, query);
     await sleep(300);
     await database.pool.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE id = $1', [managerId]);

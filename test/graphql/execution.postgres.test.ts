@@ -5,7 +5,7 @@
 
 import { afterEach, describe, expect, it } from 'vitest';
 import { executions } from '../../src/schema/operation.ts';
-import type { TestGateway } from '../support/gateway.ts';
+import { getGraphql, type TestGateway } from '../support/gateway.ts';
 import { hasBatches, hasTools, hasWebSockets } from '../support/settings.ts';
 import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
@@ -37,11 +37,7 @@ const ways: Record<string, Send> = {
   'by POST': (query, variables, at) => post(at, '/graphql', json, bodyOf(query, variables)),
   'in a batch': (query, variables, at) => post(at, '/graphql', json, `[${bodyOf(query, variables)}]`),
   'as events': (query, variables, at) => post(at, '/graphql', 'text/event-stream', bodyOf(query, variables)),
-  'by GET': async (query, variables, at) => {
-    const headers = { Authorization: `Bearer ${alice.token}` };
-    const parameters = new URLSearchParams({ query, variables });
-    return (await fetch(`${at.url}/graphql?${parameters}`, { headers })).text();
-  },
+  'by GET': async (query, variables, at) => (await getGraphql(at, alice.token, { query, variables })).text(),
   'by a WebSocket': async (query, variables, at) => {
     const socket = await connectSocket(at, alice.token);
     socket.send(`{"id":"1","type":"subscribe","payload":${bodyOf(query, variables)}}`);

@@ -124,8 +124,8 @@ it.each<Case>([
     },
   ],
   [
-    'a subscription that is invalid',
-    { query: 'subscription { nobody }' },
+    'an invalid subscription, also of another name,',
+    { query: 'subscription { nobody }', operationName: 'B' },
     notRun,
     failure('Cannot query field "nobody" on type "Subscription". Did you mean "node"?', undefined, {
       locations: [{ line: 1, column: 16 }],

@@ -7,7 +7,13 @@ import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openBeside, openTestGateway, postGraphql, type TestGateway } from '../support/gateway.ts';
+import {
+  getGraphql,
+  openBeside,
+  openTestGateway,
+  postGraphql,
+  type TestGateway,
+} from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { hasPersistedFile } from '../support/settings.ts';
 import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
@@ -34,7 +40,7 @@ const byHash = (query: string, version: unknown = 1) => ({
 
 interface AskOptions {
   readonly at?: TestGateway;
-  readonly token?: string | undefined;
+  readonly token?: string;
   readonly method?: 'GET' | 'POST';
   readonly headers?: Record<string, string>;
 }
@@ -43,21 +49,10 @@ async function ask(
   parameters: object,
   { at = open, token = alice.token, method = 'POST', headers: others }: AskOptions = {},
 ) {
-  const headers = { Accept: 'application/graphql-response+json', ...others };
-  const texts = Object.entries(parameters).map(([name, value]): [string, string] => [
-    name,
-    typeof value === 'string' ? value : JSON.stringify(value),
-  ]);
-  const authorization = { Authorization: `Bearer ${token}` };
-  const response =
-    method === 'POST'
-      ? await postGraphql(at, token === '' ? undefined : token, parameters, headers)
-      : await fetch(`${at.url}/graphql?${new URLSearchParams(texts)}`, {
-          headers: { ...authorization, ...headers },
-        });
-  const text = await response.text();
-  const { status } = response;
-  return { status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) };
+  const request = method === 'POST' ? postGraphql : getGraphql;
+  const accept = { Accept: 'application/graphql-response+json', ...others };
+  const { status, headers, body } = await request(at, token === '' ? undefined : token, parameters, accept);
+  return { status, headers, body: body && (await new Response(body).json()) };
 }
 
 /** Posts three times: the first is executed, and the others may come from the cache. The responses must be equal. */
@@ -192,7 +187,7 @@ describe('the hash of a query', () => {
       method: 'GET',
       headers: { 'If-None-Match': first.headers.get('ETag') ?? '' },
     });
-    expect(again).toMatchObject({ status: 304, body: undefined });
+    expect(again).toMatchObject({ status: 304, body: null });
     expect(open.responseCache.counters.hits).toBe(hits + 1);
   });
 

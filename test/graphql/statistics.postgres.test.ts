@@ -6,6 +6,11 @@ import { graphqlOnce, graphqlOnEveryPath } from '../support/gateway.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
+const { dttSession } = gateway.database.client;
+const [first = 0, second = 0] = alice.dttSessions;
+const [theirs] = bob.dttTemplates;
+await dttSession.updateMany({ where: { id: { in: [first, second] } }, data: { detailsPending: true } });
+await dttSession.update({ where: { id: first }, data: { templateId: theirs } });
 
 const ask = async (query: string, variables?: Record<string, unknown>) => {
   const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, query, variables);
@@ -13,62 +18,41 @@ const ask = async (query: string, variables?: Record<string, unknown>) => {
   return data;
 };
 
-describe('statistics of training sessions', () => {
-  it('count a session in each segment type that it has', async () => {
-    const { dttSessionStats } = await ask(
-      '{ dttSessionStats(by: [SEGMENT_TYPE]) { timeZone total { sessionCount } groups { segmentType rawSegmentType sessionCount } } }',
-    );
-    expect(dttSessionStats).toEqual({
-      timeZone: 'UTC',
-      total: { sessionCount: 6 },
-      groups: [
-        { segmentType: 'ENDURANCE', rawSegmentType: 'endurance', sessionCount: 6 },
-        { segmentType: 'REPETITION', rawSegmentType: 'repetition', sessionCount: 6 },
-      ],
-    });
+it('statistics count a session in each segment type that it has, and those whose details are pending', async () => {
+  const { types, total } = await ask(
+    `{ types: dttSessionStats(by: [SEGMENT_TYPE]) { timeZone groups { segmentType rawSegmentType sessionCount } }
+       total: dttSessionStats(by: [DAY, TRAINER], maxGroups: 1) { total { detailsPendingCount sessionCount } } }`,
+  );
+  expect(types).toEqual({
+    timeZone: 'UTC',
+    groups: [
+      { segmentType: 'ENDURANCE', rawSegmentType: 'endurance', sessionCount: 6 },
+      { segmentType: 'REPETITION', rawSegmentType: 'repetition', sessionCount: 6 },
+    ],
   });
+  // Groups that are not selected have no limit.
+  expect(total).toEqual({ total: { detailsPendingCount: 2, sessionCount: 6 } });
+});
 
-  it('have the records that sessions are grouped by, and none of other users', async () => {
-    const { client } = gateway.database;
-    const [first = 0] = alice.dttSessions;
-    const [, mine = 0] = alice.dttTemplates;
-    const [theirs] = bob.dttTemplates;
-    const { templateId } = await client.dttSession.findUniqueOrThrow({ where: { id: first } });
-    await client.dttSession.update({ where: { id: first }, data: { templateId: theirs } });
-    try {
-      const { dttSessionStats } = await ask(
-        '{ dttSessionStats(by: [TEMPLATE, TRAINER]) { groups { templateId template { databaseId } trainer { databaseId } trainerId sessionCount } } }',
-      );
-      const [one, two] = alice.dttDevices;
-      const own = alice.dttTemplates[0];
-      const group = (template: number | null, trainer: number, sessionCount: number, isVisible = true) => ({
-        templateId: template,
-        template: template !== null && isVisible ? { databaseId: template } : null,
-        trainerId: trainer,
-        trainer: { databaseId: trainer },
-        sessionCount,
-      });
-      expect(dttSessionStats.groups).toEqual([
-        group(own, one, 2),
-        group(mine, two, 2),
-        group(theirs, one, 1, false),
-        group(null, two, 1),
-      ]);
-    } finally {
-      await client.dttSession.update({ where: { id: first }, data: { templateId } });
-    }
+it('statistics have the records that sessions are grouped by, and none of other users', async () => {
+  const { dttSessionStats } = await ask(
+    '{ dttSessionStats(by: [TEMPLATE, TRAINER]) { groups { templateId template { databaseId } trainer { databaseId } trainerId sessionCount } } }',
+  );
+  const [one, two] = alice.dttDevices;
+  const [own, mine] = alice.dttTemplates;
+  const group = (templateId: number | null, trainerId: number, sessionCount: number, isVisible = true) => ({
+    templateId,
+    template: isVisible ? { databaseId: templateId } : null,
+    trainerId,
+    trainer: { databaseId: trainerId },
+    sessionCount,
   });
-
-  it('count the sessions whose details are pending, without a limit of groups that are not selected', async () => {
-    const { client } = gateway.database;
-    const where = { id: { in: alice.dttSessions.slice(0, 2) } };
-    await client.dttSession.updateMany({ where, data: { detailsPending: true } });
-    const { dttSessionStats } = await ask(
-      '{ dttSessionStats(by: [DAY, TRAINER], maxGroups: 1) { total { detailsPendingCount sessionCount } } }',
-    );
-    await client.dttSession.updateMany({ where, data: { detailsPending: false } });
-    expect(dttSessionStats).toEqual({ total: { detailsPendingCount: 2, sessionCount: 6 } });
-  });
+  expect(dttSessionStats.groups).toEqual([
+    group(own, one, 2),
+    group(mine, two, 2),
+    group(theirs, one, 1, false),
+    group(null, two, 1, false),
+  ]);
 });
 
 it('statistics of lock sessions have durations, by state and template', async () => {

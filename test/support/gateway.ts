@@ -290,6 +290,21 @@ export function postGraphql(
   });
 }
 
+/** Gets the GraphQL API with parameters, each as a text or as JSON. */
+export function getGraphql(
+  { url }: Pick<TestGateway, 'url'>,
+  token: string | undefined,
+  given: object,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const texts = Object.entries(given).map(([name, value]): [string, string] => [
+    name,
+    typeof value === 'string' ? value : JSON.stringify(value),
+  ]);
+  const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+  return fetch(`${url}/graphql?${new URLSearchParams(texts)}`, { headers: { ...authorization, ...headers } });
+}
+
 /** Sends an operation to the GraphQL API once. */
 export async function graphqlOnce(
   { url }: Pick<TestGateway, 'url'>,

@@ -15,7 +15,7 @@ import { complexityOf, hasTooManyValues, isTooDeep, tooManyValues } from '../lim
 import { type Errors, errorCodeOf, requestError, unreadableRequest, withoutToken } from '../overHttp.ts';
 
 /**
- * Gives Yoga the cached document of a request, and the errors of its validation. Yoga's own cache has no bound in bytes, and no
+ * Gives Yoga the cached document of a request, or throws the errors of one that cannot be run. Yoga's own cache has no bound in bytes, and no
  * limits on what is parsed; GraphQL Armor words its limits as syntax errors (docs/decisions/own-limits.md).
  */
 export const useDocuments = (documents: Documents): GatewayPlugin => ({
@@ -24,16 +24,14 @@ export const useDocuments = (documents: Documents): GatewayPlugin => ({
     const text = String(params.source);
     const document = viewer ? documents.read(text) : documents.readAnonymous(text);
     if (!document) throw withoutToken(exchange);
+    if ('errors' in document) throw new AggregateError(document.errors);
     progress.document = document;
-    if (!('errors' in document)) progress.operation = operationOf(document, context);
-    else if (!document.document) throw document.errors[0];
+    progress.operation = operationOf(document, context);
     setParsedDocument(document.document);
   },
 
-  onValidate({ context: { progress }, setResult }) {
-    const { document } = progress;
-    if (document) setResult('errors' in document ? document.errors : []);
-  },
+  // It has been validated.
+  onValidate: ({ setResult }) => setResult([]),
 });
 
 function operationOf(
@@ -92,7 +90,7 @@ export function useComplexity(
   return {
     onParse({ context: { progress, params } }) {
       const { document, operation } = progress;
-      if (!operation || !document || 'errors' in document) return;
+      if (!operation || !document) return;
       const measured = measure(documents, { document, operation }, params.variables ?? {});
       if ('errors' in measured) throw new AggregateError(measured.errors);
       progress.variables = measured.variables;
