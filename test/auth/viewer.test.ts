@@ -240,6 +240,10 @@ it('a token that expires is rejected from then on without another look-up, and i
     expect([fake.known(headerOf(1)), fake.recheck(viewer)]).toEqual([expected, expected]);
   }
   expect([statements.length, notes]).toEqual([1, []]);
+  opened.announce(1, 'ApiToken');
+  const again = fake.recheck(viewer);
+  statements[1]?.response();
+  expect(await again).toBe('expired');
   expect(await lookUp(openFake({ validUntil: new Date(now) }), [1]).catch(String)).toContain('no viewer');
 });
 

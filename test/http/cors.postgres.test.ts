@@ -100,15 +100,6 @@ describe.each(['/graphql?query={viewer{username}}', me])('at %s', (path) => {
   });
 });
 
-it.each(['/', '/docs', '/graphql'])(
-  'a page of the gateway itself has no CORS headers for another origin: %s',
-  async (path) => {
-    const response = await fetch(open.url + path, { headers: { Origin: app, Accept: 'text/html' } });
-    expect(response.headers.get('Content-Type')).toMatch(/^text\/html/);
-    expect(corsHeaders(response)).toEqual({});
-  },
-);
-
 describe('the preflight of an origin that is not allowed', () => {
   const other = 'http://localhost:3000';
   it.each([other, 'null', 'x', 'chrome-extension://abc/page'])(

@@ -42,6 +42,9 @@ const chunked = (target: string, chunks: string) =>
 /** The head of a request whose body is announced but not sent. */
 const tooLarge = (target: string, length: string) =>
   `POST ${target} HTTP/1.1\r\n${host()}${json}${length}\r\n\r\n`;
+const subscription = 'subscription { activeDttTemplate { name } }';
+const stream = `/graphql?query=${encodeURIComponent(subscription)}`;
+const events = 'Accept: text/event-stream\r\n';
 /** An upgrade to a protocol that the gateway does not support. */
 const offer = 'Connection: upgrade\r\nUpgrade: h2c\r\n';
 const handshake =
@@ -200,12 +203,9 @@ describe('the gateway responds to', () => {
   it.each(['end', 'destroy', 'resetAndDestroy'] as const)(
     'one stream at a time of a client that pipelines many, and none when it has left by %s',
     async (leave) => {
-      const query = 'subscription { activeDttTemplate { name } }';
-      const events = 'Accept: text/event-stream\r\n';
-      const read = get(`/graphql?query=${encodeURIComponent(query)}`, events);
-      const subscribe = graphql(JSON.stringify({ query }), json + events);
+      const subscribe = graphql(JSON.stringify({ query: subscription }), json + events);
       const { socket, received, ended } = await openRaw(gateway.url);
-      socket.write(read.repeat(60) + subscribe.repeat(60));
+      socket.write(get(stream, events).repeat(60) + subscribe.repeat(60));
       await expect.poll(received).toContain('data: {');
       // A user may have 50.
       const another = await openRaw(gateway.url);
@@ -217,10 +217,15 @@ describe('the gateway responds to', () => {
     },
   );
 
-  it('no client that sends more and more requests behind a stream', async () => {
-    const stream = `/graphql?query=${encodeURIComponent('subscription { activeDttTemplate { name } }')}`;
+  it('HEAD of a stream with the head alone', async () => {
     const { socket, ended } = await openRaw(gateway.url);
-    socket.write(get(stream, 'Accept: text/event-stream\r\n') + get('/healthz').repeat(mostPipelined + 1));
+    socket.write(get(stream, `${events}Connection: close\r\n`).replace('GET', 'HEAD'));
+    expect(await ended()).toMatch(/^HTTP\/1.1 200 .*\r\ncontent-type: text\/event-stream\r\n.*\r\n\r\n$/is);
+  });
+
+  it('no client that sends more and more requests behind a stream', async () => {
+    const { socket, ended } = await openRaw(gateway.url);
+    socket.write(get(stream, events) + get('/healthz').repeat(mostPipelined + 1));
     expect(await ended()).not.toContain('"ok"');
   });
 
@@ -247,10 +252,9 @@ describe('the gateway responds to', () => {
 
   it('an upgrade to an unsupported protocol, and runs nothing that follows on the connection', async () => {
     const { socket, received } = await openRaw(gateway.url);
-    const subscription = '{"query":"subscription { activeDttTemplate { name } }"}';
     // What follows is the body of a request whose head was lost.
     socket.write(
-      post('/graphql', subscription, `${json}Accept: text/event-stream\r\n${offer}`) +
+      graphql(JSON.stringify({ query: subscription }), json + events + offer) +
         post('/graphql', validBody).slice(0, -validBody.length),
     );
     await expect.poll(received).toContain('event: next');
