@@ -4,12 +4,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { blocksOf, readPage } from '../../docs/markdown.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { freePort } from '../../support/freePort.ts';
 import { graphqlOnce, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { isListening, until } from '../../support/until.ts';
 
 const folder = resolve('test/large/federation/generated');
 
@@ -80,14 +80,8 @@ async function textOf(child: ChildProcess): Promise<string> {
   return text;
 }
 
-async function untilServed(address: string): Promise<void> {
-  for (let attempt = 0; attempt < 300; attempt++) {
-    const response = await fetch(`${address}?query=%7B__typename%7D`).catch(() => undefined);
-    if (response) return;
-    await sleep(100);
-  }
-  expect.fail(`nothing is served at ${address}`);
-}
+const untilServed = (address: string) =>
+  until(`${address} is served`, () => isListening(Number(new URL(address).port)));
 
 it('composes both subgraphs without errors or hints', () => {
   expect(composed).toBe('');
