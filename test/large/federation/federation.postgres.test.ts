@@ -6,24 +6,19 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { blocksOf, readPage } from '../../docs/markdown.ts';
-import { type Account, createAccount } from '../../support/accounts.ts';
 import { freePort } from '../../support/freePort.ts';
-import { graphqlOnce, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { graphqlOnce } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
 import { isListening, until } from '../../support/until.ts';
 
 const folder = resolve('test/large/federation/generated');
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob'], { settings: { FEDERATION: 'on' } });
 let composed: string;
 let url: string;
 const running: ChildProcess[] = [];
 
 beforeAll(async () => {
-  gateway = await openTestGateway(undefined, { settings: { FEDERATION: 'on' } });
-  alice = await createAccount(gateway.database.client, 'alice');
-  bob = await createAccount(gateway.database.client, 'bob');
   writeExample();
   const [notes, served] = [await freePort(), await freePort()];
   url = `http://127.0.0.1:${served}`;
@@ -41,9 +36,8 @@ beforeAll(async () => {
   await untilServed(`${url}/graphql`);
 }, 120_000);
 
-afterAll(async () => {
+afterAll(() => {
   for (const child of running) child.kill('SIGKILL');
-  await gateway?.close();
 });
 
 /** Writes the files that the page shows. Each account has a session with a note. */
