@@ -2,15 +2,8 @@
 
 import { afterAll, expect, it } from 'vitest';
 import { migrate } from '../../src/database/migrate.ts';
-import { createAccount } from '../support/accounts.ts';
-import {
-  newServerDatabase,
-  openAt,
-  openBeside,
-  openTestDatabase,
-  openTestGateway,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { newServerDatabase, openAt, openTestGateway, type TestGateway } from '../support/gateway.ts';
+import { databaseWith, gatewayBeside } from '../support/setUp.ts';
 
 const role = `hostile_${process.pid}_${Date.now()}`;
 const defaults = {
@@ -31,8 +24,7 @@ const defaults = {
   plan_cache_mode: 'force_generic_plan',
 };
 
-const database = await openTestDatabase();
-const alice = await createAccount(database.client, 'alice');
+const { database, alice } = await databaseWith('alice');
 await database.pool.query(`CREATE ROLE ${role} LOGIN SUPERUSER PASSWORD 'postgres'`);
 for (const [name, value] of Object.entries(defaults))
   await database.pool.query(`ALTER ROLE ${role} SET ${name} = '${value}'`);
@@ -45,13 +37,9 @@ await database.pool.query(`UPDATE "TrainerSegment" SET "percentGrade" = 1.0 / 3,
 const url = new URL(database.pool.options.connectionString ?? '');
 url.username = role;
 const bounds = { connections: 3, statement: 10_000 };
-const usual = await openTestGateway(await openBeside(database));
+const usual = await gatewayBeside(database);
 const hostile = await openTestGateway(await openAt(url.href, bounds));
-afterAll(async () => {
-  await usual.close();
-  await hostile.close();
-  await database.close();
-});
+afterAll(hostile.close);
 
 const ask = async ({ url }: TestGateway, path: string, body?: unknown) => {
   const response = await fetch(url + path, {

@@ -2,24 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createSharedRuns } from '../../src/database/waiting.ts';
 
-/** Runs that take a moment, and give their number. */
-function numberedRuns(fails = false) {
+test('who calls at the very end of a run gets the next one, which others wait for', async () => {
   const seen = { begun: 0, current: 0, most: 0 };
   const runs = createSharedRuns(async () => {
-    seen.begun++;
-    seen.current++;
-    seen.most = Math.max(seen.most, seen.current);
-    const number = seen.begun;
+    seen.most = Math.max(seen.most, ++seen.current);
+    const number = ++seen.begun;
     await sleep(1);
     seen.current--;
-    if (fails) throw new Error(`run ${number}`);
     return number;
   });
-  return { runs, seen };
-}
-
-test('who calls at the very end of a run gets the next one, which others wait for', async () => {
-  const { runs, seen } = numberedRuns();
   const again = runs.begin().then(() => runs.begin());
   const next = runs.begin();
   expect(await Promise.all([again, next])).toEqual([2, 2]);

@@ -13,9 +13,10 @@ import pg from 'pg';
 import { commandName, connectionTo } from '../../src/database/embedded/server.ts';
 import type { StopMode } from '../support/postgres.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcpProxy.ts';
+import { until } from '../support/until.ts';
 import { addAccounts, type LoadAccount, type LoadReport, startLoad } from './load.ts';
 import { createServer } from './server.ts';
-import { type SupervisedGateway, superviseGateway, until } from './supervised.ts';
+import { type SupervisedGateway, superviseGateway } from './supervised.ts';
 
 const seconds = (milliseconds: number): string => `${(milliseconds / 1_000).toFixed(1)} s`;
 

@@ -9,7 +9,7 @@ import {
   type StopMode,
   serverUrl,
 } from '../support/postgres.ts';
-import { until } from './supervised.ts';
+import { until } from '../support/until.ts';
 
 /** Creates a server in the folder, and starts it. */
 export async function createServer(folder: string, settings: Readonly<Record<string, string>>) {

@@ -1,8 +1,8 @@
 /** A gateway under a supervisor, as in production: its process is started again whenever it ends. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../support/freePort.ts';
 import { type RunningProcess, startCli } from '../support/processes.ts';
+import { isServed } from '../support/until.ts';
 
 /** In milliseconds: how long the supervisor waits before it starts a process again. */
 const pause = 300;
@@ -33,11 +33,7 @@ export async function superviseGateway(settings: Readonly<Record<string, string>
     exits,
     /** Kills the running process; the supervisor starts another. */
     kill: () => void running.child.kill('SIGKILL'),
-    isReady: () =>
-      fetch(`${url}/readyz`).then(
-        ({ status }) => status === 200,
-        () => false,
-      ),
+    isReady: () => isServed(`${url}/readyz`),
     async stop() {
       stopping = true;
       running.child.kill('SIGTERM');
@@ -52,17 +48,4 @@ export async function superviseGateway(settings: Readonly<Record<string, string>
 function lastLineOf(text: string): string {
   const line = text.trimEnd().split('\n').at(-1) ?? '';
   return /"msg":"([^"]*)"/.exec(line)?.[1] ?? line;
-}
-
-/** Waits until the condition is true, which is checked every 20 ms. @throws if that takes too long. */
-export async function until(
-  what: string,
-  condition: () => boolean | Promise<boolean>,
-  milliseconds = 30_000,
-): Promise<void> {
-  const end = performance.now() + milliseconds;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`it took more than ${milliseconds} ms: ${what}`);
-    await sleep(20);
-  }
 }

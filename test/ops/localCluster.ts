@@ -7,14 +7,13 @@ import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_proces
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePort } from '../support/freePort.ts';
 import { pgbouncerVersion } from '../support/pgbouncer.ts';
 import { findPostgresPrograms } from '../support/postgresPrograms.ts';
+import { isListening, until } from '../support/until.ts';
 
 /** The haproxy of the system, or the one that the variable HAPROXY names. */
 const haproxy = process.env.HAPROXY ?? 'haproxy';
@@ -112,18 +111,11 @@ export async function createLocalCluster() {
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       output = (output + text).slice(-4_000);
     });
-    const until = Date.now() + 30_000;
-    while (Date.now() < until && child.exitCode === null) {
-      const socket = connect(Number(portOf(service)), '127.0.0.1');
-      const isConnected = await once(socket, 'connect').then(
-        () => true,
-        () => false,
-      );
-      socket.destroy();
-      if (isConnected) return child;
-      await sleep(50);
-    }
-    throw new Error(`${service} did not start: ${output}`);
+    await until(`${service} starts`, () => {
+      if (child.exitCode !== null) throw new Error(`${service} did not start: ${output}`);
+      return isListening(Number(portOf(service)));
+    });
+    return child;
   }
 
   /** Starts the primary as the Docker image does: until the script has run, the database accepts connections by a Unix socket only. */

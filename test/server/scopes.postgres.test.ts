@@ -6,44 +6,37 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Client } from '@modelcontextprotocol/client';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { allows, type Scope, scopes } from '../../src/auth/scopes.ts';
 import { createToken } from '../../src/auth/tokens.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
-import { openTestGateway, type TestGateway } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { hasBatches, hasPersistedFile, hasTools, hasWebSockets } from '../support/settings.ts';
+import { gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 import { connect } from '../support/toolClient.ts';
 
-let gateway: TestGateway;
-let account: Account;
+const file = join(newFolder(), 'operations.graphql');
+const reference = 'template: { databaseId: $id }';
+await writeFile(
+  file,
+  `"Activates." mutation Persisted($id: Int!) { activateTemplate(${reference}) { scheduleTypeChanged } }
+   "Creates." mutation Created($id: Int!) { activateTemplate(${reference}) { scheduleTypeChanged } createApiToken(name: "x") { secret } }
+   "Reads." query Tokens { viewer { currentToken { id } } }`,
+);
+const settings = { MCP: 'write', BATCHING: 'on', PERSISTED_OPERATIONS_FILE: file };
+const { gateway, alice: account } = await gatewayWith(['alice'], { settings });
 const tokens = new Map<Scope, string>();
 const clients = new Map<Scope, Client>();
-beforeAll(async () => {
-  const file = join(newFolder(), 'operations.graphql');
-  const template = 'template: { databaseId: $id }';
-  await writeFile(
-    file,
-    `"Activates." mutation Persisted($id: Int!) { activateTemplate(${template}) { scheduleTypeChanged } }
-     "Creates." mutation Created($id: Int!) { activateTemplate(${template}) { scheduleTypeChanged } createApiToken(name: "x") { secret } }
-     "Reads." query Tokens { viewer { currentToken { id } } }`,
-  );
-  const settings = { MCP: 'write', BATCHING: 'on', PERSISTED_OPERATIONS_FILE: file };
-  gateway = await openTestGateway(undefined, { settings });
-  account = await createAccount(gateway.database.client, 'alice');
-  for (const scope of scopes) {
-    const { token } = await createToken(gateway.database.pool, 'alice', scope, { scope });
-    tokens.set(scope, token);
-    if (hasTools) clients.set(scope, await connect(gateway, token));
-  }
-});
+for (const scope of scopes) {
+  const { token } = await createToken(gateway.database.pool, 'alice', scope, { scope });
+  tokens.set(scope, token);
+  if (hasTools) clients.set(scope, await connect(gateway, token));
+}
 afterEach(closeSockets);
 afterAll(async () => {
   for (const client of clients.values()) await client.close();
-  await gateway?.close();
 });
 
 const authorized = (scope: Scope) => ({ Authorization: `Bearer ${tokens.get(scope)}` });

@@ -3,7 +3,6 @@
 import { execFile } from 'node:child_process';
 import { appendFile, chown, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { freePort } from './freePort.ts';
@@ -19,6 +18,7 @@ import {
 } from './postgres.ts';
 import { findPostgresPrograms } from './postgresPrograms.ts';
 import { openTcpProxy, type TcpProxy } from './tcpProxy.ts';
+import { until } from './until.ts';
 
 export type Cluster = Awaited<ReturnType<typeof startCluster>>;
 export type ClusterServer = Member['server'];
@@ -217,11 +217,4 @@ async function haveAll(
       );
       return row?.isThere === true;
     });
-}
-
-async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; !(await isSo()); tries++) {
-    if (tries > 1_000) throw new Error(`waited in vain until ${what}`);
-    await sleep(10);
-  }
 }

@@ -1,12 +1,12 @@
 /** A real PgBouncer in front of a real PostgreSQL. */
 
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from './freePort.ts';
+import { isListening, until } from './until.ts';
 
 /** The command: Debian's, or the one that PGBOUNCER names. */
 const command = process.env.PGBOUNCER ?? 'pgbouncer';
@@ -57,8 +57,9 @@ ${settings.join('\n')}
   });
   const said: string[] = [];
   pgbouncer.stderr.setEncoding('utf8').on('data', (text: string) => said.push(text));
-  await listens(listenPort, pgbouncer).catch((error) => {
-    throw new Error(`${error.message}: ${said.join('')}`);
+  await until('PgBouncer starts', () => {
+    if (pgbouncer.exitCode !== null) throw new Error(`PgBouncer did not start: ${said.join('')}`);
+    return isListening(listenPort);
   });
   return {
     /** The address of the database behind it. */
@@ -70,20 +71,4 @@ ${settings.join('\n')}
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** Waits until something listens on the port. Fails if the process ends. */
-async function listens(port: number, { exitCode }: ChildProcess): Promise<void> {
-  for (let attempt = 0; attempt < 200; attempt++) {
-    if (exitCode !== null) break;
-    const socket = connect(port, '127.0.0.1');
-    const isThere = await once(socket, 'connect').then(
-      () => true,
-      () => false,
-    );
-    socket.destroy();
-    if (isThere) return;
-    await new Promise((settle) => setTimeout(settle, 25));
-  }
-  throw new Error('PgBouncer did not start');
 }

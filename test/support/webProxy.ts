@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { blocksOf, readPage } from '../docs/markdown.ts';
+import { isServed, until } from './until.ts';
 
 export type ProxyName = 'nginx' | 'haproxy';
 
@@ -58,17 +58,12 @@ export async function startProxy(name: ProxyName, { port, gatewayPort, path }: R
     await ended;
     await rm(folder, { recursive: true });
   }
-  const passes = () =>
-    fetch(`http://127.0.0.1:${port}${path}/healthz`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  for (let attempt = 0; !(await passes()); attempt++) {
-    if (attempt < 200 && child.exitCode === null) await sleep(50);
-    else {
-      await close();
-      throw new Error(`${name} does not pass requests on: ${said}`);
-    }
-  }
+  await until(`${name} passes requests on`, () => {
+    if (child.exitCode !== null) throw new Error(`${name} has ended: ${said}`);
+    return isServed(`http://127.0.0.1:${port}${path}/healthz`);
+  }).catch(async (error) => {
+    await close();
+    throw error;
+  });
   return { close };
 }

@@ -8,23 +8,16 @@ import { listenToServer } from '../../../src/database/feed/notify.ts';
 import { announcedTables } from '../../../src/database/models.ts';
 import { type Account, createAccount, importTemplate } from '../../support/accounts.ts';
 import { needsEngine, openTestDatabase } from '../../support/gateway.ts';
+import { databaseWith } from '../../support/setUp.ts';
 import { openTcpProxy, type TcpProxy } from '../../support/tcpProxy.ts';
 
-const database = await openTestDatabase();
-const [alice, bob, carol] = [
-  await createAccount(database.client, 'alice'),
-  await createAccount(database.client, 'bob'),
-  await createAccount(database.client, 'carol'),
-];
+const { database, alice, bob, carol } = await databaseWith('alice', 'bob', 'carol');
 const names = new Map([alice, bob, carol].map(({ userId, username }) => [userId, username]));
 /** The changes that the feed has announced since the test began. */
 let announced: Change[] = [];
 const feed = await database.openChangeFeed();
 feed.subscribe((change) => announced.push(change));
-afterAll(async () => {
-  await feed.close();
-  await database.close();
-});
+afterAll(feed.close);
 beforeEach(() => {
   announced = [];
 });

@@ -175,6 +175,15 @@ describe('a page in a browser', () => {
 });
 
 describe('the setting', () => {
+  it('MCP=off, the default, has the 404 of the path say how to switch the tools on', async () => {
+    const off = await serve({ MCP: 'off' });
+    const response = await fetch(`${off.url}/mcp`);
+    const hint = 'The setting MCP, which is off, switches the tools for language models on.';
+    expect([response.status, await response.text()]).toEqual([404, `Not found. ${hint}\n`]);
+    const page = await fetch(`${off.url}/mcp`, { headers: { Accept: 'text/html' } });
+    expect(await page.text()).toContain(hint);
+  });
+
   it('MCP=read removes all tools that change data', async () => {
     const file = await operationsFile();
     const reading = await serve({ PERSISTED_OPERATIONS_FILE: file });

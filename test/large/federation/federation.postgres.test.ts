@@ -4,26 +4,21 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { blocksOf, readPage } from '../../docs/markdown.ts';
-import { type Account, createAccount } from '../../support/accounts.ts';
 import { freePort } from '../../support/freePort.ts';
-import { graphqlOnce, openTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { graphqlOnce } from '../../support/gateway.ts';
+import { gatewayWith } from '../../support/setUp.ts';
+import { isListening, until } from '../../support/until.ts';
 
 const folder = resolve('test/large/federation/generated');
 
-let gateway: TestGateway;
-let alice: Account;
-let bob: Account;
+const { gateway, alice, bob } = await gatewayWith(['alice', 'bob'], { settings: { FEDERATION: 'on' } });
 let composed: string;
 let url: string;
 const running: ChildProcess[] = [];
 
 beforeAll(async () => {
-  gateway = await openTestGateway(undefined, { settings: { FEDERATION: 'on' } });
-  alice = await createAccount(gateway.database.client, 'alice');
-  bob = await createAccount(gateway.database.client, 'bob');
   writeExample();
   const [notes, served] = [await freePort(), await freePort()];
   url = `http://127.0.0.1:${served}`;
@@ -41,9 +36,8 @@ beforeAll(async () => {
   await untilServed(`${url}/graphql`);
 }, 120_000);
 
-afterAll(async () => {
+afterAll(() => {
   for (const child of running) child.kill('SIGKILL');
-  await gateway?.close();
 });
 
 /** Writes the files that the page shows. Each account has a session with a note. */
@@ -80,14 +74,8 @@ async function textOf(child: ChildProcess): Promise<string> {
   return text;
 }
 
-async function untilServed(address: string): Promise<void> {
-  for (let attempt = 0; attempt < 300; attempt++) {
-    const response = await fetch(`${address}?query=%7B__typename%7D`).catch(() => undefined);
-    if (response) return;
-    await sleep(100);
-  }
-  expect.fail(`nothing is served at ${address}`);
-}
+const untilServed = (address: string) =>
+  until(`${address} is served`, () => isListening(Number(new URL(address).port)));
 
 it('composes both subgraphs without errors or hints', () => {
   expect(composed).toBe('');
