@@ -363,12 +363,20 @@ interface ListResolver<Parent> {
   ): Promise<Pick<Connection<{ readonly id: number }>, keyof Connection<never>>>;
 }
 
+/** The order and the filter of a list. Most have the default order and no filter, which are made once. */
+function argumentsOf(model: ListedType) {
+  const usual = { order: defaultOrder(model), filter: { condition: undefined, key: '' } };
+  return (args: ListArguments, viewer: ViewerRef) =>
+    args.where || args.orderBy ? readListArguments(model, args, viewer) : usual;
+}
+
 /** A list of all the viewer's records of a model. It does not depend on the parent, so an operation reads it once. */
 function viewerList<M extends ListedType>(model: M) {
+  const read = argumentsOf(model);
   return {
     extensions: needing({}),
     resolve: async (_parent: unknown, args: ListArguments, context: Context, info: GraphQLResolveInfo) => {
-      const { order, filter } = readListArguments(model, args, context.viewer);
+      const { order, filter } = read(args, context.viewer);
       const page = planPage(order, args, filter.condition);
       const query = { ...page, rows: () => ({ ...page.rows(), paths: nodePaths }) };
       const rows = await context.loaders.once(placeOf(info), () => readRows(model, query, { context, info }));
@@ -383,6 +391,7 @@ function viewerList<M extends ListedType>(model: M) {
  */
 function relatedList(listed: ListRelation) {
   const { parentModel, relation, model } = listed;
+  const read = argumentsOf(model);
   return {
     extensions: needing({}),
     resolve: async (
@@ -392,7 +401,7 @@ function relatedList(listed: ListRelation) {
       info: GraphQLResolveInfo,
     ) => {
       const { loaders, viewer } = context;
-      const { order, filter } = readListArguments(model, args, viewer);
+      const { order, filter } = read(args, viewer);
       const page = planPage(order, args, filter.condition);
       const call = { context, info };
       const pages = loaders.at(placeOf(info), () => (ids) => readPagesBelow(listed, page, ids, call));
