@@ -88,10 +88,10 @@ export function detailsNotHere(count: number, retryAfter = 30): GraphQLError {
   );
 }
 
-interface DetailsOnDemandOptions {
+export interface DetailsOnDemandOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** The upstream client and the budget of a viewer's account; undefined if no token can be used there. */
+  /** A viewer's account; undefined if it is not mirrored. Its upstream is undefined if no token can be used there. */
   accountOf(viewer: Viewer): Promise<{ upstream: Upstream | undefined; budget: Budget } | undefined>;
 }
 
