@@ -197,16 +197,12 @@ function dataOf(
   if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`, failure, status >= 500);
   const content = envelope.safeParse(parseJson(body.toString())).data;
   if (content?.ok === true && status < 300) return content.data;
-  if (content?.ok === false) {
-    const { error } = content;
-    throw new UpstreamRejection(`${name}: it responded with ${status} ${quote(error)}`, failure, error);
+  if (content?.ok === false || status >= 400) {
+    const said = content?.ok === false ? content.error : undefined;
+    const hint = status === 404 ? '. Does UPSTREAM_URL name the base of the REST interface?' : '';
+    const more = said === undefined ? hint : ` ${quote(said)}`;
+    throw new UpstreamRejection(`${name}: it responded with ${status}${more}`, failure, said);
   }
-  if (status === 404) {
-    const { origin, pathname, search } = url;
-    const message = `${origin}${pathname}${search && '?…'} responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`;
-    throw new UpstreamRejection(message, failure, undefined);
-  }
-  if (status >= 400) throw new UpstreamRejection(`${name}: it responded with ${status}`, failure, undefined);
   const message = `${name}: it responded with ${status} without the interface's envelope`;
   throw new Unavailable(message, failure, true);
 }
