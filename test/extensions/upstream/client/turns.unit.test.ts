@@ -34,3 +34,23 @@ it('all accounts together have a limit of reads and one of writes, and of those 
   expect(outcomes.filter((outcome) => outcome === 'sent').length).toBeLessThan(mostOnDemand + 2 * (200 + 16));
   expect(outcomes.at(-1)).toBe('too many');
 });
+
+it('a request that has waited too long, for its account or for all, is never sent', async () => {
+  const createInTurn = createTurns(100);
+  let inFlight = 0;
+  const hold = () => {
+    inFlight++;
+    return new Promise<string>(() => {});
+  };
+  const busy = createInTurn();
+  for (let count = 0; count < 16; count++) void busy('read', hold);
+  for (let accounts = 0; accounts < 6; accounts++) {
+    const inTurn = createInTurn();
+    for (let count = 0; count < 14; count++) void inTurn('read', hold);
+  }
+  await setImmediate();
+  expect(inFlight).toBe(100);
+  const waiting = [busy, createInTurn()].map((inTurn) => outcomeOf(inTurn('read', hold)));
+  expect(await Promise.all(waiting)).toEqual(['too many', 'too many']);
+  expect(inFlight).toBe(100);
+});

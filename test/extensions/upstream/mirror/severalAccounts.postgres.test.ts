@@ -133,6 +133,17 @@ describe('a record of one account', () => {
     expect(await database.client.dttDevice.findMany()).toMatchObject([{ id: 5, ownerId: 2 }]);
   });
 
+  it('is skipped for another account that lists it, and counted, if the record does not name its owner', async () => {
+    session(1, 1, 5);
+    await pull(1);
+    memory.dttSessions.set(1, { ownerId: 2, version: 2, trainerId: 5, templateId: null });
+    const report = await pullOne(2);
+    expect(report.countsByKind.get('DTT sessions')).toMatchObject({ written: 0, skipped: 1 });
+    expect(report.notes).toContain('/dtt/sessions, record 1: another account has it here; skipped.');
+    expect(await references()).toEqual(['1 of 1: (5) -']);
+    expect(await database.client.dttSession.findMany()).toMatchObject([{ name: 'version 1' }]);
+  });
+
   it('becomes the template of the active lock session, and of none of another account', async () => {
     memory.lockTemplates.set(6, { ...one, ownerId: 1 });
     for (const [id, ownerId] of [[4, 1] as const, [5, 1] as const, [8, 2] as const])
