@@ -386,6 +386,22 @@ describe('a stored response', () => {
     expect((await ask('/x')).body).toBe('response 3');
   });
 
+  it('is not stored if a write came while it was under way', async () => {
+    const { ask } = await open();
+    let release = () => {};
+    proxied.upstream.respond = (_request, response) => {
+      release = () => response.end('old');
+    };
+    const reading = ask('/x');
+    await expect.poll(() => proxied.requests).toHaveLength(1);
+    const end = release;
+    numbered();
+    await ask('/x', {}, { method: 'POST' });
+    end();
+    expect((await reading).body).toBe('old');
+    expect((await ask('/x')).body).toBe('response 2');
+  });
+
   it('is shared by equal reads that come while it is under way, but for those that want a new one', async () => {
     const { ask, requests } = await open();
     const ends: (() => void)[] = [];
