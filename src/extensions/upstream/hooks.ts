@@ -18,10 +18,10 @@ import type { GatewayParts, Hooks, Metric } from '../../extensionPoints.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { HttpResponse } from '../../http/response.ts';
 import type { Timing } from './client/upstream.ts';
-import { createElsewhere, createForwarding, createWrites } from './mirror/access.ts';
+import { createForwarding, createWrites, elsewhereOptions } from './mirror/access.ts';
 import { type Accounts, createAccounts, maxConnections } from './mirror/accounts.ts';
-import { longestActivation } from './mirror/activation.ts';
 import { openCredentials } from './mirror/credentials.ts';
+import { createElsewhere, longestActivation } from './mirror/elsewhere.ts';
 import { usualWaits, type WaitLimits, waitUntilFresh } from './mirror/freshness.ts';
 import { checkMirror } from './mirror/mirror.ts';
 import { touch } from './mirror/mirroredAccount.ts';
@@ -88,7 +88,7 @@ export async function openUpstream(
       // In addition to that of the response cache, which stores what GraphQL responds.
       maxBytes: (config.RESPONSE_CACHE_MB / 2) * 1024 * 1024,
     }),
-    elsewhere: createElsewhere(parts),
+    elsewhere: createElsewhere(elsewhereOptions(parts)),
     longest: longestActivation,
     connections: maxConnections,
     // What is forwarded is not read from the mirror.

@@ -8,7 +8,7 @@ import { override } from '../../../config/environment.ts';
 import { inTransaction } from '../../../database/transaction.ts';
 import { SetupError } from '../../../errors.ts';
 import { removeTemplates } from '../mirror/library.ts';
-import { acquireSharedLock, selectIds } from '../mirror/rows.ts';
+import { acquireSharedLock, isReadable, selectIds } from '../mirror/rows.ts';
 import { readUpstreamConfig } from '../settings.ts';
 
 interface ForgetFlags {
@@ -22,7 +22,7 @@ export function runForget({ user, id, json }: ForgetFlags): Promise<void> {
   // A shell may still have the token for `sync --from`, but without UPSTREAM_URL it is an error.
   const config = readUpstreamConfig(override(process.env, { UPSTREAM_TOKEN: undefined }));
   return withDatabase(config, async ({ pool }) => {
-    const forgotten = await forgetAccount(pool, id === undefined ? { username: user ?? '' } : { id });
+    const forgotten = await forgetAccount(pool, { user, id });
     const { username, left } = forgotten;
     const shared = left === 0 ? '' : ` Others keep ${left} of its templates, which they have imported.`;
     say(`Removed the account ${printable(username)} (id ${forgotten.id}).${shared}`);
@@ -30,22 +30,18 @@ export function runForget({ user, id, json }: ForgetFlags): Promise<void> {
   });
 }
 
-/** An account of a mirror, by its name or its id. */
-type WhichAccount = { readonly username: string } | { readonly id: number };
-
 /**
  * Removes an account, also while a run reads it, which fails then.
  * @returns the account, and how many templates stay, since other accounts have imported them.
  * @throws {SetupError} if the database is no mirror, or does not have the account.
  */
-export function forgetAccount(pool: pg.Pool, which: WhichAccount) {
+export function forgetAccount(pool: pg.Pool, which: Pick<ForgetFlags, 'user' | 'id'>) {
   return inTransaction(pool, async (client) => {
     const account = await findAccount(client, which);
-    // A run locks this row before all others. The same order avoids deadlocks.
-    await client.query('SELECT FROM "MirroredAccount" WHERE "userId" = $1 FOR UPDATE', [account.id]);
     await acquireSharedLock(client);
-    const library = 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1';
-    const ids = await selectIds(client, library, [account.id]);
+    const ids = await selectIds(client, `SELECT id FROM "DttTemplate" WHERE ${isReadable('DttTemplate')}`, [
+      account.id,
+    ]);
     await removeTemplates(client, ids, account.id);
     const { rows } = await client.query('SELECT FROM "DttTemplate" WHERE id = ANY($1)', [ids]);
     // Foreign keys delete the other rows with it, such as its sessions and its tokens.
@@ -54,19 +50,15 @@ export function forgetAccount(pool: pg.Pool, which: WhichAccount) {
   });
 }
 
-async function findAccount(
-  client: pg.PoolClient,
-  which: WhichAccount,
-): Promise<{ id: number; username: string }> {
-  const { rowCount: mirrors } = await client.query('SELECT FROM "Mirror"');
-  if (mirrors === 0) throw new SetupError('This database mirrors no accounts, so there is none to forget.');
-  const [column, value] = 'id' in which ? ['id', which.id] : ['username', which.username];
+async function findAccount(client: pg.PoolClient, { user, id }: Pick<ForgetFlags, 'user' | 'id'>) {
+  // A run locks the row of the mirrored account before all others. The same order avoids deadlocks.
   const { rows } = await client.query<{ id: number; username: string }>(
-    `SELECT id, username FROM "User" WHERE ${column} = $1`,
-    [value],
+    `SELECT id, username FROM "User" JOIN "MirroredAccount" AS account ON "userId" = id
+     WHERE id = $1 OR username = $2 FOR UPDATE OF account`,
+    [id, user],
   );
   if (rows[0]) return rows[0];
-  const what = 'id' in which ? `id ${which.id}` : `name ${printable(which.username)}`;
+  const what = id === undefined ? `name ${printable(user ?? '')}` : `id ${id}`;
   throw new SetupError(
     `The mirror has no account of the ${what}. \`${program()} user list\` names its accounts.`,
   );

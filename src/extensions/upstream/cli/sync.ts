@@ -31,12 +31,7 @@ export async function runSync({ from, full = false, json }: SyncFlags): Promise<
   const stop = new AbortController();
   const interrupt = () => stop.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  const upstream = createUpstream({
-    base,
-    token,
-    isConfigured: true,
-    onRetry: (reason, attempt, attempts) => say(`${reason}; trying again (${attempt} of ${attempts})`),
-  });
+  const upstream = createUpstream({ base, token, isConfigured: true });
   const report = createRunReport();
   const progress = setInterval(() => say(`${report.fetched()} records so far`), reportInterval);
   const run = async (pool: pg.Pool) => {

@@ -62,15 +62,13 @@ export interface UpstreamOptions {
   readonly priority?: Priority;
   readonly inTurn?: <T>(send: () => Promise<T>, method: 'GET' | 'POST') => Promise<T>;
   readonly onUnauthorized?: (route: string) => void;
-  /** Called before each repetition: why, the number of the attempt, and how many there are at most. */
-  readonly onRetry?: (reason: string, attempt: number, attempts: number) => void;
 }
 
 /** Quotes a text of the upstream: short, without control characters, and without the token, which an upstream may repeat. */
 type Quote = (text: string) => string;
 
 export function createUpstream(options: UpstreamOptions): Upstream {
-  const { base, token, isConfigured = false, onRetry, onUnauthorized } = options;
+  const { base, token, isConfigured = false, onUnauthorized } = options;
   const { budget = createBudget(0), priority = 'refresh', inTurn = (send) => send() } = options;
   const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
   const quote: Quote = (text) =>
@@ -87,7 +85,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   /** Calls again, at growing intervals, until the upstream is available. A write is sent once: it may have been carried out. */
   async function repeat(call: Call, signal?: AbortSignal): Promise<unknown> {
-    const attempts = call.method === 'GET' ? retries + 1 : 1;
     const attempt = async () => {
       const wait = priority === 'demand' ? budget.delayFor(1) : 0;
       if (wait > longestPause) throw exhausted(call, 'the budget of the account has nothing left', wait);
@@ -95,16 +92,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       return inTurn(() => send(call, signal), call.method);
     };
     return pRetry(attempt, {
-      retries: attempts - 1,
+      retries: call.method === 'GET' ? retries : 0,
       minTimeout: delay,
       maxTimeout: maxDelay,
       randomize: true,
       signal,
       shouldRetry: ({ error }) => error instanceof Unavailable,
-      onFailedAttempt({ error, attemptNumber, retriesLeft }) {
-        if (!(error instanceof Unavailable) || retriesLeft === 0) return;
-        onRetry?.(error.message, attemptNumber + 1, attempts);
-      },
     });
   }
 
@@ -204,16 +197,12 @@ function dataOf(
   if (isBusy(response)) throw new Unavailable(`${name}: it responded with ${status}`, failure, status >= 500);
   const content = envelope.safeParse(parseJson(body.toString())).data;
   if (content?.ok === true && status < 300) return content.data;
-  if (content?.ok === false) {
-    const { error } = content;
-    throw new UpstreamRejection(`${name}: it responded with ${status} ${quote(error)}`, failure, error);
+  if (content?.ok === false || status >= 400) {
+    const said = content?.ok === false ? content.error : undefined;
+    const hint = status === 404 ? '. Does UPSTREAM_URL name the base of the REST interface?' : '';
+    const more = said === undefined ? hint : ` ${quote(said)}`;
+    throw new UpstreamRejection(`${name}: it responded with ${status}${more}`, failure, said);
   }
-  if (status === 404) {
-    const { origin, pathname, search } = url;
-    const message = `${origin}${pathname}${search && '?…'} responded with 404. Does UPSTREAM_URL name the base of the REST interface, such as …/api/v1?`;
-    throw new UpstreamRejection(message, failure, undefined);
-  }
-  if (status >= 400) throw new UpstreamRejection(`${name}: it responded with ${status}`, failure, undefined);
   const message = `${name}: it responded with ${status} without the interface's envelope`;
   throw new Unavailable(message, failure, true);
 }

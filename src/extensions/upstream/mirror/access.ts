@@ -4,16 +4,12 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { digestOf } from '../../../auth/tokens.ts';
 import type { Viewer } from '../../../auth/viewer.ts';
-import type { RunInTurn } from '../../../database/turns.ts';
 import { resultWithin } from '../../../database/waiting.ts';
 import { clientError } from '../../../errors.ts';
-import type { AccountElsewhere } from '../../../schema/context.ts';
 import { announceWrite, type Written } from './accountFreshness.ts';
 import type { Accounts } from './accounts.ts';
-import { createActivation } from './activation.ts';
-import { completeReads, detailModels } from './completeReads.ts';
 import type { Credentials, CredentialsOptions } from './credentials.ts';
-import { createDetailsOnDemand } from './details.ts';
+import type { ElsewhereOptions } from './elsewhere.ts';
 import type { WaitLimits } from './freshness.ts';
 import { noteWrite, refresh, upstreamFor } from './mirroredAccount.ts';
 
@@ -85,32 +81,26 @@ export function createForwarding({ base, waits, accounts, credentials, writes }:
   };
 }
 
-/** The operations of resolvers that need the upstream. */
-export function createElsewhere(parts: Parts): AccountElsewhere {
+/** How resolvers reach the accounts of viewers. */
+export function elsewhereOptions(parts: Parts): ElsewhereOptions {
   const { pool, logger, waits, accounts, credentials, writes } = parts;
-  async function accountOf(viewer: Viewer, guard?: RunInTurn) {
-    const account = await accounts.of(viewer.id);
-    const token = await credentials.of(viewer);
-    return (
-      account && {
-        upstream: upstreamFor(account, token, guard),
-        budget: account.budget,
-        refresh: () => resultWithin(waits.freshness, refresh(account, performance.now())),
-      }
-    );
-  }
   const { code, message } = credentials.unreachable;
-  const fetchDetails = createDetailsOnDemand({ pool, logger, accountOf });
   return {
-    activate: createActivation({
-      pool,
-      logger,
-      accountOf,
-      onActivated: ({ id }) => writes.note(id, 'template'),
-      unreachable: clientError(code, message),
-    }),
-    incomplete: detailModels,
-    wrapSql: (viewer, sql, watch) => completeReads(viewer, sql, watch, fetchDetails),
+    pool,
+    logger,
+    async accountOf(viewer, guard) {
+      const account = await accounts.of(viewer.id);
+      const token = await credentials.of(viewer);
+      return (
+        account && {
+          upstream: upstreamFor(account, token, guard),
+          budget: account.budget,
+          refresh: () => resultWithin(waits.freshness, refresh(account, performance.now())),
+        }
+      );
+    },
+    onActivated: ({ id }) => writes.note(id, 'template'),
+    unreachable: clientError(code, message),
   };
 }
 

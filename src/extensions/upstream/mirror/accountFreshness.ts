@@ -80,24 +80,32 @@ export async function announceWrite(pool: pg.Pool, userId: number): Promise<void
 const untilNoted = <Result>(note: () => Promise<Result>): Promise<Result> =>
   pRetry(note, { retries: 10, minTimeout: 50, maxTimeout: 10_000, unref: true });
 
+interface ReadLists {
+  /** When the run began, by `performance.now()`, if it has read all lists. */
+  readonly began: number | undefined;
+  /** Of the last write before it began. If there was none since, all writes are read back, and all gateways are told. */
+  readonly mark: number | undefined;
+  /** Whether the mirror has all older sessions now, unless a client has written since the run began. */
+  readonly hasAllSessions: boolean;
+}
+
 /**
  * Stores what a run has read.
- * @param began when the run began, by `performance.now()`, if it has read all lists.
- * @param mark of the last write before it began. If there was none since, all writes are read back, and all gateways are told.
  * @returns when all lists were last read, as in `StoredFreshness`.
  */
 export const storeRead = (
   transaction: Transaction,
   userId: number,
-  { began, mark }: { readonly began: number | undefined; readonly mark: number | undefined },
+  { began, mark, hasAllSessions }: ReadLists,
 ): Promise<number | undefined> =>
   transaction(async (client) => {
     // Only now: the transaction may have waited.
     const age = began === undefined ? undefined : performance.now() - began;
     const { rows } = await client.query<{ refreshedAt: Date | null }>(
       `UPDATE "MirroredAccount" SET "refreshedAt" = coalesce(clock_timestamp() - $2 * interval '1 ms', "refreshedAt"),
+         "sessionsComplete" = "sessionsComplete" OR ($4 AND "writtenAt" IS NOT DISTINCT FROM $3),
          "writtenAt" = nullif("writtenAt", $3) WHERE "userId" = $1 RETURNING "refreshedAt"`,
-      [userId, age, mark === undefined ? undefined : new Date(mark)],
+      [userId, age, mark === undefined ? undefined : new Date(mark), hasAllSessions],
     );
     if (mark !== undefined) await client.query(`SELECT announce($1::int || ' User')`, [userId]);
     return sinceEpoch(rows[0]?.refreshedAt);
@@ -112,22 +120,10 @@ export async function areSessionsComplete(pool: pg.Pool, accountId: number): Pro
   return rowCount === 1;
 }
 
-/**
- * Notes whether the mirror has all older sessions. A run cannot know that if a client has written since the run began.
- * @param mark of the last write before it.
- */
-export const noteSessions = (
-  transaction: Transaction,
-  accountId: number,
-  isComplete: boolean,
-  mark?: number,
-) =>
+/** Notes that the mirror may lack older sessions. */
+export const noteMissingSessions = (transaction: Transaction, accountId: number) =>
   transaction((client) =>
-    client.query(
-      `UPDATE "MirroredAccount" SET "sessionsComplete" = $2
-       WHERE "userId" = $1 AND (NOT $2 OR "writtenAt" IS NOT DISTINCT FROM $3)`,
-      [accountId, isComplete, mark === undefined ? undefined : new Date(mark)],
-    ),
+    client.query('UPDATE "MirroredAccount" SET "sessionsComplete" = false WHERE "userId" = $1', [accountId]),
   );
 
 /** What a client may have written: a template, a session, or anything but these. */
@@ -135,8 +131,6 @@ export type Written = 'template' | 'session' | 'other';
 
 /** The age, in milliseconds, that counts for lists whose age is unknown, since the clock of the database was set back: a day. */
 const unknownAge = 24 * 60 * 60_000;
-
-export type AccountFreshness = ReturnType<typeof createAccountFreshness>;
 
 /** Loads something again once it may have changed. */
 function createLoader<Result>(load: () => Promise<Result>) {
@@ -157,6 +151,8 @@ function createLoader<Result>(load: () => Promise<Result>) {
     },
   };
 }
+
+export type AccountFreshness = ReturnType<typeof createAccountFreshness>;
 
 /** @param onChanged called when any process has read lists: rows may have changed. */
 export function createAccountFreshness(store: FreshnessStore, onChanged: () => void) {

@@ -12,10 +12,10 @@ import { inTransaction, type Transaction } from '../../../database/transaction.t
 import { clientError } from '../../../errors.ts';
 import type { Budget } from '../client/budget.ts';
 import { type Upstream, UpstreamBusy, UpstreamError } from '../client/upstream.ts';
-import { noteSessions } from './accountFreshness.ts';
+import { noteMissingSessions } from './accountFreshness.ts';
 import { kinds } from './kinds.ts';
 import { concurrency, endsRun, fetchRecord } from './list.ts';
-import { noteDenied, readPending, readStillPending } from './pending.ts';
+import { noteDenied, readHeld, readPending } from './pending.ts';
 import type { Kind, MirrorRecord, Row } from './rows.ts';
 import type { Run } from './run.ts';
 import { writeRecords } from './writer.ts';
@@ -35,7 +35,7 @@ interface DetailsReader {
  */
 async function readDetails({ pool, accountId, fetch }: DetailsReader, kind: Kind, ids: readonly number[]) {
   const transaction: Transaction = (write) => inTransaction(pool, write);
-  const asked = await readStillPending(pool, kind, ids);
+  const asked = await readHeld(pool, kind, accountId, ids);
   const records: MirrorRecord[] = [];
   const missing: number[] = [];
   const unusable = new Map<number, string>();
@@ -53,7 +53,7 @@ async function readDetails({ pool, accountId, fetch }: DetailsReader, kind: Kind
     }
   };
   await pMap(
-    ids.filter((id) => asked.has(id)),
+    ids.filter((id) => asked.get(id)?.detailsPending),
     read,
     { concurrency },
   );
@@ -88,10 +88,10 @@ export function detailsNotHere(count: number, retryAfter = 30): GraphQLError {
   );
 }
 
-interface DetailsOnDemandOptions {
+export interface DetailsOnDemandOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** The upstream client and the budget of a viewer's account; undefined if no token can be used there. */
+  /** A viewer's account; undefined if it is not mirrored. Its upstream is undefined if no token can be used there. */
   accountOf(viewer: Viewer): Promise<{ upstream: Upstream | undefined; budget: Budget } | undefined>;
 }
 
@@ -208,7 +208,7 @@ async function noteMissing(
   await confirm();
   await transaction((client) => noteDenied(client, kind, denied, account.id));
   // They may be gone from the list as well, so the next run reads the whole list.
-  if (kind.table === 'DttSession') await noteSessions(transaction, account.id, false);
+  if (kind.table === 'DttSession') await noteMissingSessions(transaction, account.id);
   for (const id of denied)
     report.notes.push(
       `${kind.list}/${id}: the list has it, and by its id it is not there; kept as the list has it.`,

@@ -23,58 +23,44 @@ export const usualWaits = {
 
 export type WaitLimits = Readonly<typeof usualWaits>;
 
-/** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again, undefined otherwise. */
-export async function waitUntilFresh(
-  exchange: Exchange,
-  account: MirroredAccount,
-  waits: WaitLimits,
-): Promise<HttpResponse | undefined> {
-  const { freshness } = account;
-  if (freshness.refreshedAt !== undefined) await makeFresh(exchange, account, waits);
-  if (freshness.refreshedAt === undefined) {
-    const response = await awaitArrival(exchange, account, waits.arrival);
-    if (response) return response;
-  }
-  if (freshness.isOutdated) return askAgain(exchange, upstreamMessages.accountOutdated);
-  exchange.headers.Age = String(Math.floor(freshness.age / 1_000));
-  return undefined;
-}
-
 /** How many requests a refresh takes at least. */
 const requestsOfRefresh = 8;
 
 /** In seconds. */
 const retryAfter = 5;
 
+/** Waits until the viewer's account is here and fresh. Returns a response if the client has to ask again, undefined otherwise. */
+export async function waitUntilFresh(
+  exchange: Exchange,
+  account: MirroredAccount,
+  waits: WaitLimits,
+): Promise<HttpResponse | undefined> {
+  const { freshness, runs, credentials } = account;
+  const awakening = touch(account);
+  if (freshness.refreshedAt === undefined) await resultWithin(waits.arrival, awakening ?? arrival(account));
+  else {
+    await resultWithin(waits.awakening, awakening);
+    await makeFresh(exchange, account, waits.freshness);
+  }
+  if (freshness.refreshedAt === undefined) {
+    const arriving = `${upstreamMessages.accountArriving}: ${runs.progress()} records so far`;
+    return askAgain(exchange, credentials.size === 0 ? upstreamMessages.accountUnread : arriving);
+  }
+  if (freshness.isOutdated) return askAgain(exchange, upstreamMessages.accountOutdated);
+  exchange.headers.Age = String(Math.floor(freshness.age / 1_000));
+  return undefined;
+}
+
 /**
  * Waits until an account that is here is as fresh as the request asks for. If the budget or the upstream does not allow a
  * refresh, the request goes on: `Age` says how old the response is (RFC 9111, section 5.1).
  */
-async function makeFresh(exchange: Exchange, account: MirroredAccount, longest: WaitLimits): Promise<void> {
-  const awakening = touch(account);
-  if (awakening) await resultWithin(longest.awakening, awakening);
-  const { freshness } = account;
+async function makeFresh(exchange: Exchange, account: MirroredAccount, longest: number): Promise<void> {
+  const { freshness, budget, credentials } = account;
   const oldest = freshnessOf(exchange.request.headers['cache-control']) ?? Number.POSITIVE_INFINITY;
   if (!freshness.isOutdated && freshness.age <= oldest) return;
-  const isAllowed = account.budget.delayFor(requestsOfRefresh, 'refresh') < longest.freshness;
-  if (isAllowed && account.credentials.size > 0)
-    await resultWithin(longest.freshness, refresh(account, performance.now() - oldest));
-}
-
-/** Waits for the first read of an account. Returns a response if the client has to ask again. */
-async function awaitArrival(
-  exchange: Exchange,
-  account: MirroredAccount,
-  longest: number,
-): Promise<HttpResponse | undefined> {
-  const arriving = touch(account) ?? arrival(account);
-  if (arriving) await resultWithin(longest, arriving);
-  if (account.freshness.refreshedAt !== undefined) return undefined;
-  const message =
-    account.credentials.size === 0
-      ? upstreamMessages.accountUnread
-      : `${upstreamMessages.accountArriving}: ${account.runs.progress()} records so far`;
-  return askAgain(exchange, message);
+  if (credentials.size > 0 && budget.delayFor(requestsOfRefresh, 'refresh') < longest)
+    await resultWithin(longest, refresh(account, performance.now() - oldest));
 }
 
 function askAgain(exchange: Exchange, message: string): HttpResponse {

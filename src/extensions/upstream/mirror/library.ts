@@ -18,16 +18,6 @@ export function withOwner(record: MirrorRecord, held: Row | undefined, accountId
   return { ...record, row: { ...record.row, ownerId, foreignOwnerId: null } };
 }
 
-/** Prepares templates for another owner: sessions of the present owners keep only the number of the template, without the reference. */
-export async function takeTemplates(client: pg.PoolClient, ids: readonly number[]): Promise<void> {
-  await client.query(
-    `UPDATE "DttSession" AS session SET "goneTemplateId" = "templateId", "templateId" = NULL
-     FROM "DttTemplate" AS template
-     WHERE template.id = ANY($1) AND "templateId" = template.id AND session."ownerId" = template."ownerId"`,
-    [ids],
-  );
-}
-
 /** Adds templates to an account's library. If the account can read a template of another owner, it has imported it. */
 export async function addImports(
   client: pg.PoolClient,

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { withOwner } from './library.ts';
-import { type Kind, type MirrorRecord, type Row, selectIds } from './rows.ts';
+import { isReadable, type Kind, type MirrorRecord, type Row, selectIds } from './rows.ts';
 
 /** The columns of a segment that a list of sessions includes, so that they are known before its details. */
 export const segmentSummary = {
@@ -21,25 +21,10 @@ export const segmentSummary = {
 export const readPending = (pool: pg.Pool, { table }: Pick<Kind, 'table'>, accountId: number) =>
   selectIds(
     pool,
-    table === 'DttTemplate'
-      ? `SELECT id FROM "DttTemplate" JOIN "DttLibraryEntry" ON "templateId" = id
-         WHERE "userId" = $1 AND "detailsPending" ORDER BY "createdDate" DESC, id DESC`
-      : `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "detailsPending" ORDER BY "createdAt" DESC, id DESC`,
+    `SELECT id FROM "${table}" WHERE ${isReadable(table)} AND "detailsPending"
+     ORDER BY "${table === 'DttTemplate' ? 'createdDate' : 'createdAt'}" DESC, id DESC`,
     [accountId],
   );
-
-/** Those of the records that are still pending, as they are now. */
-export async function readStillPending(
-  pool: pg.Pool,
-  { table }: Kind,
-  ids: readonly number[],
-): Promise<HeldRecords> {
-  const { rows } = await pool.query<Row>(
-    `SELECT id, "listedDigest" FROM "${table}" WHERE id = ANY($1) AND "detailsPending"`,
-    [ids],
-  );
-  return new Map(rows.map((row) => [row.id, row]));
-}
 
 /**
  * Marks the details of records as not pending, since the upstream does not give them to the account. Those of a template that another
@@ -108,23 +93,17 @@ export function isUnchanged(held: Row | undefined, record: MirrorRecord, account
   return held?.ownerId === row.ownerId && held?.foreignOwnerId === row.foreignOwnerId;
 }
 
-/** The account's templates, or its sessions with these ids; none for kinds whose lists are complete. */
+/** The records with these ids, or all, that the account can read; none for kinds whose lists are complete. */
 export async function readHeld(
   pool: pg.Pool,
   { table, summary }: Kind,
   accountId: number,
-  ids: readonly number[],
+  ids?: readonly number[],
 ): Promise<HeldRecords> {
   if (!summary) return new Map();
-  const { rows } = await (table === 'DttTemplate'
-    ? pool.query<Row>(
-        `SELECT id, "listedDigest", "ownerId", "foreignOwnerId" FROM "DttTemplate"
-         JOIN "DttLibraryEntry" ON "templateId" = id WHERE "userId" = $1`,
-        [accountId],
-      )
-    : pool.query<Row>(
-        `SELECT id, "listedDigest", "ownerId" FROM "${table}" WHERE "ownerId" = $1 AND id = ANY($2)`,
-        [accountId, ids],
-      ));
+  const { rows } = await pool.query<Row>(
+    `SELECT * FROM "${table}" WHERE ${isReadable(table)} AND ($2::int[] IS NULL OR id = ANY($2))`,
+    [accountId, ids],
+  );
   return new Map(rows.map((row) => [row.id, row]));
 }

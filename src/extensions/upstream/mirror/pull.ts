@@ -6,43 +6,39 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { isNotOffered } from '../client/upstream.ts';
-import { areSessionsComplete, noteSessions } from './accountFreshness.ts';
+import { areSessionsComplete, noteMissingSessions } from './accountFreshness.ts';
 import { recordId } from './fields.ts';
 import { kinds, parseRecord } from './kinds.ts';
 import { endsRun, fetchRecord, type Item, readPages } from './list.ts';
 import { writeUser } from './mirror.ts';
 import { type HeldRecords, isUnchanged, readHeld } from './pending.ts';
-import { findDiffering, idsOf, type Kind, type MirrorRecord, type Row, selectIds } from './rows.ts';
+import { findDiffering, idsOf, isReadable, type Kind, type MirrorRecord, selectIds } from './rows.ts';
 import type { Run } from './run.ts';
 import { removeRecords, writeRecords } from './writer.ts';
 
-interface PullOptions {
-  onListed?(record: MirrorRecord): void;
-  /** Called with the number of new and changed records of a page, before they are written. Returns whether to read no further. */
-  onPage?(news: number): Promise<boolean>;
-}
-
 /**
  * Pulls the list of a kind, and removes records that are gone from it.
- * @returns false if more records may be gone than were checked.
+ * @param onPage called with the number of new and changed records of a page, before they are written. Returns whether to read no further.
+ * @returns the ids of active templates, and whether all records that may be gone were checked.
  * @throws {UpstreamError} when the list cannot be read. The pages before are in the mirror then.
  */
-async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promise<boolean> {
+async function pullKind(run: Run, kind: Kind, onPage?: (news: number) => Promise<boolean>) {
   const { pool, account, upstream, signal, report } = run;
   const counts = report.countsOf(kind.name);
   const listed = new Set<number>();
+  const active = new Set<number>();
   let lowest: readonly Item[] | undefined;
   try {
     // Only templates are shared with other accounts, whose runs may write them from here on.
-    const templates = kind.table === 'DttTemplate' ? await readHeld(pool, kind, account.id, []) : undefined;
+    const templates = kind.table === 'DttTemplate' ? await readHeld(pool, kind, account.id) : undefined;
     for await (const { items, isLast } of readPages(upstream, kind.list, signal, !kind.isOptional)) {
       for (const { id } of items) if (id !== undefined) listed.add(id);
       const records = readPage(run, kind, items);
-      for (const record of records) options.onListed?.(record);
+      for (const { row, isActive } of records) if (isActive) active.add(row.id);
       const held = templates ?? (await readHeld(pool, kind, account.id, idsOf(records)));
       const news = await findNews(run, kind, records, held);
       counts.fetched += records.length;
-      if (await options.onPage?.(news.length)) {
+      if (await onPage?.(news.length)) {
         lowest = isLast ? [] : items;
         break;
       }
@@ -51,9 +47,9 @@ async function pullKind(run: Run, kind: Kind, options: PullOptions = {}): Promis
   } catch (error) {
     if (!kind.isOptional || listed.size > 0 || !isNotOffered(error)) throw error;
     report.notes.push(`GET ${kind.list} is not offered: it responded with ${error.status}.`);
-    return true;
+    return { active, areAllChecked: true };
   }
-  return removeMissing(run, kind, listed, lowest);
+  return { active, areAllChecked: await removeMissing(run, kind, listed, lowest) };
 }
 
 function readPage({ account, report }: Run, kind: Kind, items: readonly Item[]): MirrorRecord[] {
@@ -71,7 +67,7 @@ async function findNews(
   { pool, account, full, transaction }: Run,
   kind: Kind,
   records: readonly MirrorRecord[],
-  held: ReadonlyMap<number, Row>,
+  held: HeldRecords,
 ): Promise<readonly MirrorRecord[]> {
   if (kind.summary) {
     const isSame = (record: MirrorRecord) => isUnchanged(held.get(record.row.id), record, account.id);
@@ -144,11 +140,7 @@ function readIds(
   accountId: number,
   page?: readonly Item[],
 ): Promise<number[]> {
-  if (table === 'DttTemplate')
-    return selectIds(pool, 'SELECT "templateId" AS id FROM "DttLibraryEntry" WHERE "userId" = $1', [
-      accountId,
-    ]);
-  if (!page) return selectIds(pool, `SELECT id FROM "${table}" WHERE "ownerId" = $1`, [accountId]);
+  if (!page) return selectIds(pool, `SELECT id FROM "${table}" WHERE ${isReadable(table)}`, [accountId]);
   return selectIds(
     pool,
     `SELECT id FROM "DttSession" WHERE "ownerId" = $1 AND "createdAt" >
@@ -178,19 +170,18 @@ async function confirmGone(
 }
 
 /**
- * Pulls the lists of an account, or only that of its templates, and marks the details of records that are new or changed as pending.
- * Records that others refer to come first.
+ * Pulls the lists of an account, and marks the details of records that are new or changed as pending. Records that others refer to come first.
+ * @returns whether the mirror has all sessions now, if it was not known to have them before.
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when another run has taken over.
  */
-export async function pullLists(run: Run, onlyTemplates: boolean): Promise<void> {
-  if (onlyTemplates) return pullTemplates(run);
+export async function pullLists(run: Run): Promise<boolean> {
   await pullUser(run);
   await pullKind(run, kinds.dttDevices);
   await pullTemplates(run);
   await pullKind(run, kinds.lkbxDevices);
   await pullLocks(run);
   await pullKind(run, kinds.ossmDevices);
-  await pullSessions(run);
+  return pullSessions(run);
 }
 
 async function pullUser({ account, transaction, report }: Run): Promise<void> {
@@ -200,20 +191,18 @@ async function pullUser({ account, transaction, report }: Run): Promise<void> {
 }
 
 /** Pulls templates, and finds the active one. */
-async function pullTemplates(run: Run): Promise<void> {
+export async function pullTemplates(run: Run): Promise<void> {
   const { pool, account, transaction, confirm, report } = run;
-  const active = new Set<number>();
-  await pullKind(run, kinds.dttTemplates, {
-    onListed({ row, isActive }) {
-      if (isActive) active.add(row.id);
-    },
-  });
+  const { active } = await pullKind(run, kinds.dttTemplates);
   const [id = null, ...others] = active;
   // Two are active only if one was activated while the list was read, and a skipped record may be active as well. Then only the next
   // run can tell.
   const isKnown =
     others.length === 0 && (id !== null || report.countsOf(kinds.dttTemplates.name).skipped === 0);
-  if (isKnown && (await readActiveTemplate(pool, account.id)) !== id) {
+  const [here = null] = await selectIds(pool, 'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1', [
+    account.id,
+  ]);
+  if (isKnown && here !== id) {
     await confirm();
     await transaction((client) =>
       client.query(
@@ -223,13 +212,6 @@ async function pullTemplates(run: Run): Promise<void> {
       ),
     );
   }
-}
-
-async function readActiveTemplate(pool: pg.Pool, accountId: number): Promise<number | null> {
-  const [id] = await selectIds(pool, 'SELECT "activeTemplateId" AS id FROM "User" WHERE id = $1', [
-    accountId,
-  ]);
-  return id ?? null;
 }
 
 /** Pulls lock templates and sessions, and ties the active session to the template that it was started from. */
@@ -256,21 +238,18 @@ async function pullLocks(run: Run): Promise<void> {
  * Pulls sessions, newest first. Reading stops at a page that has nothing new, if the mirror is known to have all older sessions:
  * after a run that was cut off, some older ones may be missing.
  */
-async function pullSessions(run: Run): Promise<void> {
-  const { pool, account, transaction, full, confirm, mark } = run;
-  let isComplete = await areSessionsComplete(pool, account.id);
-  const mayStop = isComplete && !full;
-  const areAllChecked = await pullKind(run, kinds.dttSessions, {
-    async onPage(news) {
-      if (news === 0) return mayStop;
-      if (isComplete) await noteSessions(transaction, account.id, false);
-      isComplete = false;
-      return false;
-    },
+async function pullSessions(run: Run): Promise<boolean> {
+  const { pool, account, transaction, full, confirm } = run;
+  const wasComplete = await areSessionsComplete(pool, account.id);
+  let hasNews = false;
+  const { areAllChecked } = await pullKind(run, kinds.dttSessions, async (news) => {
+    if (news === 0) return wasComplete && !full;
+    if (!hasNews) await noteMissingSessions(transaction, account.id);
+    hasNews = true;
+    return false;
   });
+  if (wasComplete && !hasNews) return false;
+  await confirm();
   // Also if some records were skipped: otherwise every run would read the whole list.
-  if (!isComplete && areAllChecked) {
-    await confirm();
-    await noteSessions(transaction, account.id, true, mark);
-  }
+  return areAllChecked;
 }

@@ -57,6 +57,12 @@ export async function findDiffering(
   return new Set([...differing, ...(await selectDiffering(client, children, parts, ids))]);
 }
 
+/** A condition on the records of a table: that the account `$1` can read them. */
+export const isReadable = (table: ListedType) =>
+  table === 'DttTemplate'
+    ? 'id IN (SELECT "templateId" FROM "DttLibraryEntry" WHERE "userId" = $1)'
+    : '"ownerId" = $1';
+
 export async function selectIds(
   client: pg.Pool | pg.PoolClient,
   query: string,

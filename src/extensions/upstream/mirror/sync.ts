@@ -7,11 +7,11 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Upstream } from '../client/upstream.ts';
 import { type Account, readAccount } from './account.ts';
-import { areSessionsComplete, storeRead } from './accountFreshness.ts';
+import { storeRead } from './accountFreshness.ts';
 import { type FailedDetails, pullDetails } from './details.ts';
 import { kinds } from './kinds.ts';
 import { addAccount } from './mirror.ts';
-import { pullLists } from './pull.ts';
+import { pullLists, pullTemplates } from './pull.ts';
 import {
   anotherAccount,
   createRun,
@@ -54,11 +54,11 @@ export async function sync(options: SyncOptions): Promise<SyncReport | undefined
   const run = createRun(options, account);
   let refreshedAt: number | undefined;
   const isRead = await whileLeased(pool, account.id, async (transaction) => {
-    await pullLists({ ...run, transaction }, onlyTemplates);
-    // Until the account is here, that lists are empty changes nothing. Later, records that they lack are removed.
-    if (!onlyTemplates && !(await areSessionsComplete(pool, account.id))) await run.confirm();
+    const leased = { ...run, transaction };
+    if (onlyTemplates) await pullTemplates(leased);
+    const hasAllSessions = !onlyTemplates && (await pullLists(leased));
     const readAt = onlyTemplates ? undefined : began;
-    refreshedAt = await storeRead(transaction, account.id, { began: readAt, mark });
+    refreshedAt = await storeRead(transaction, account.id, { began: readAt, mark, hasAllSessions });
   });
   if (!isRead) return undefined;
   if (!options.listsOnly) await pullDetails(run);

@@ -5,7 +5,7 @@
 
 import pg from 'pg';
 import type { Transaction } from '../../../database/transaction.ts';
-import { addImports, dereference, endImports, link, removeTemplates, takeTemplates } from './library.ts';
+import { addImports, dereference, endImports, link, removeTemplates } from './library.ts';
 import { asStored, type HeldRecords, isNews, isUnchanged } from './pending.ts';
 import { acquireSharedLock, idsOf, insert, type Kind, type MirrorRecord, type Row, upsert } from './rows.ts';
 
@@ -122,10 +122,10 @@ async function claimRecords(
   const ownerOf = ({ row }: MirrorRecord) => held.get(row.id)?.ownerId ?? accountId;
   const ofOthers = records.filter((record) => ownerOf(record) !== accountId);
   if (table === 'DttSession') return records.filter((record) => !ofOthers.includes(record));
-  const isOwn = ({ row }: MirrorRecord) => row.ownerId === accountId;
-  if (table === 'DttTemplate') await takeTemplates(client, idsOf(ofOthers.filter(isOwn)));
-  else
-    for (const record of ofOthers) await removeRows(client, table, [record.row.id], Number(ownerOf(record)));
+  // A template stays, but sessions of its previous owner keep only its number.
+  const take = table === 'DttTemplate' ? dereference : removeRows;
+  for (const record of ofOthers.filter(({ row }) => row.ownerId === accountId))
+    await take(client, table, [record.row.id], Number(ownerOf(record)));
   return records;
 }
 
@@ -136,7 +136,13 @@ async function replaceRows(
   accountId: number,
 ): Promise<void> {
   const rows = changed.map(({ row }) => row);
-  if (table === 'LockSession') await deactivateOthers(client, rows, accountId);
+  const active = rows.filter(({ isActive }) => isActive).map(({ id }) => id);
+  // A unique index allows an account one active lock session, and PostgreSQL checks it row by row, not at the end of the statement.
+  if (table === 'LockSession' && active.length > 0)
+    await client.query(
+      'UPDATE "LockSession" SET "isActive" = false WHERE "ownerId" = $1 AND "isActive" AND id <> ALL ($2)',
+      [accountId, active],
+    );
   await upsert(client, table, rows);
   // The children of a record that has none in the response stay as they are.
   const parents = changed.filter((record) => record.children !== undefined);
@@ -149,23 +155,6 @@ async function replaceRows(
     client,
     children.table,
     parents.flatMap((record) => record.children ?? []),
-  );
-}
-
-/**
- * Deactivates the other lock sessions of an account before one becomes active. A unique index allows one active session, and
- * PostgreSQL checks it row by row, not at the end of the statement.
- */
-async function deactivateOthers(
-  client: pg.PoolClient,
-  rows: readonly Row[],
-  accountId: number,
-): Promise<void> {
-  const active = rows.filter((row) => row.isActive).map(({ id }) => id);
-  if (active.length === 0) return;
-  await client.query(
-    'UPDATE "LockSession" SET "isActive" = false WHERE "ownerId" = $1 AND "isActive" AND id <> ALL ($2)',
-    [accountId, active],
   );
 }
 

@@ -103,15 +103,3 @@ it('exits with 130 when it is interrupted', async () => {
     ),
   });
 });
-
-it('prints a line about each request that is repeated', async () => {
-  service.misbehave({
-    instead() {
-      service.behave();
-      return failure(503, 'Service unavailable');
-    },
-  });
-  const { code, stderr } = await sync();
-  expect(stderr).toContain('GET /users/me: it responded with 503; trying again (2 of 9)\n');
-  expect(code).toBe(0);
-});

@@ -136,56 +136,6 @@ describe('an activation', () => {
     expect(await library(fronted)).toEqual(before);
   });
 
-  it('is not undone by a run of another gateway whose list is from before it', async () => {
-    const fronted = await open();
-    const { gateway, service, openAnother } = fronted;
-    const another = await openAnother();
-    await arrive(gateway, alice);
-    await arrive(another, alice);
-    const account = service.account(1);
-    const [first = 0, second = 0] = account.ownTemplates;
-    await activate(another, first);
-    expect(await activeIn(fronted)).toBe(first);
-    let isRead = false;
-    service.misbehave(
-      {
-        async after(reply, { method }) {
-          if (method !== 'GET' || isRead) return reply;
-          isRead = true;
-          // The run gets the list from before this.
-          await activate(another, second);
-          return reply;
-        },
-      },
-      { path: /^\/dtt\/templates$/ },
-    );
-    await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
-    expect([isRead, account.activeTemplateId, await activeIn(fronted)]).toEqual([true, second, second]);
-    // The next run does not undo it either.
-    await ask(gateway, alice, '{ viewer { id } }', { 'Cache-Control': 'no-cache' });
-    expect(await activeIn(fronted)).toBe(second);
-  });
-
-  it('that waits for its response does not hide one through another gateway, which the upstream made after it', async () => {
-    const fronted = await open();
-    const { gateway, service, openAnother } = fronted;
-    const another = await openAnother();
-    for (const each of [gateway, another]) await arrive(each, alice);
-    const [first = 0, later = 0] = service.account(1).ownTemplates;
-    service.misbehave(
-      {
-        async after(reply, { method }) {
-          if (method === 'POST') await activate(another, later);
-          return reply;
-        },
-      },
-      { path: new RegExp(`/${first}$`) },
-    );
-    await activate(gateway, first);
-    expect(service.account(1).activeTemplateId).toBe(later);
-    for (const each of [gateway, another]) expect(await activeIn({ ...fronted, gateway: each })).toBe(later);
-  });
-
   it('that the upstream made, though it responded with an error, is read back before the response, and not repeated', async () => {
     const fronted = await open();
     const { gateway, service } = fronted;

@@ -41,18 +41,6 @@ describe('a token of the upstream', () => {
     expect([...service.tokensSeen]).toEqual([alice]);
   });
 
-  it('is accepted while the upstream is unavailable if it was valid before, and gets 503 if it is new', async () => {
-    const { gateway, service } = await open({ tokenMaxAge: 200 });
-    await arrive(gateway, alice);
-    await service.stop();
-    await sleep(250);
-    const known = await ask(gateway, alice, username);
-    expect(known).toMatchObject({ status: 200, body: { data: { viewer: { username: 'alice' } } } });
-    const unknown = await rest(gateway, bob, '/users/me');
-    expect(unknown).toMatchObject({ status: 503, body: { error: 'The upstream cannot be reached' } });
-    expect(unknown.headers.get('Retry-After')).toBe('5');
-  });
-
   it('is not forgotten while a stream is open with it, however rarely it is checked', async () => {
     const idle = 1_500;
     const { gateway } = await open({ idle });

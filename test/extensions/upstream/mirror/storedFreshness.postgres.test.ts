@@ -1,7 +1,6 @@
 /** How fresh an account is for several gateways over one database, whose clocks may differ. */
 
 import { describe, expect, it } from 'vitest';
-import { createToken } from '../../../../src/auth/tokens.ts';
 import type { TestDatabase, TestGateway } from '../../../support/gateway.ts';
 import { arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
 import { faults } from '../support/standIn/faults.ts';
@@ -12,31 +11,6 @@ const lists = { path: /^\/dtt\/templates$/ };
 
 const overGraphql = (gateway: TestGateway, token = alice) =>
   ask(gateway, token, '{ dttTemplate(databaseId: 1) { name } }');
-
-it('every gateway rejects GraphQL with 503 after a write, until one of them has read it back', async () => {
-  const { gateway, openAnother, service, database } = await open();
-  const another = await openAnother();
-  for (const each of [gateway, another]) await arrive(each, alice);
-  // This one has no token with which it could read the account itself.
-  const unable = await openAnother();
-  const { token } = await createToken(database.pool, 'alice', 'reader', { scope: 'read' });
-  expect((await overGraphql(unable, token)).status).toBe(200);
-  service.misbehave(faults.error500, lists);
-  expect((await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' })).status).toBe(200);
-  const started = await openAnother();
-  for (const each of [gateway, another, started]) expect((await overGraphql(each)).status).toBe(503);
-  expect((await overGraphql(unable, token)).status).toBe(503);
-  service.behave();
-  for (const each of [gateway, another, started])
-    await expect.poll(async () => (await overGraphql(each)).status).toBe(200);
-  await expect.poll(async () => (await overGraphql(unable, token)).status).toBe(200);
-  // Once one gateway has read the account, all of them show what it has read. None reads the lists again, which fail.
-  service.misbehave(faults.error500, lists);
-  service.forgetRequests();
-  for (const each of [gateway, another, started])
-    expect((await overGraphql(each)).body).toEqual({ data: { dttTemplate: { name: 'A new name' } } });
-  expect(service.count({ path: '/dtt/templates' })).toBe(0);
-});
 
 it('a write through one gateway is read back once for all of them', async () => {
   const { gateway, openAnother, service, database } = await open();

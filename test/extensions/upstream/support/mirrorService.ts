@@ -9,9 +9,7 @@ import { createBudget } from '../../../../src/extensions/upstream/client/budget.
 import type { Upstream } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { upstream as extension } from '../../../../src/extensions/upstream/extension.ts';
 import { messages } from '../../../../src/extensions/upstream/messages.ts';
-import { createActivation } from '../../../../src/extensions/upstream/mirror/activation.ts';
-import { completeReads, detailModels } from '../../../../src/extensions/upstream/mirror/completeReads.ts';
-import { createDetailsOnDemand } from '../../../../src/extensions/upstream/mirror/details.ts';
+import { createElsewhere } from '../../../../src/extensions/upstream/mirror/elsewhere.ts';
 import { isMirrored } from '../../../../src/extensions/upstream/mirror/mirror.ts';
 import { sync } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import type { UpstreamConfig } from '../../../../src/extensions/upstream/settings.ts';
@@ -28,23 +26,15 @@ export function stillMirror(
       () => true,
       () => false,
     );
-  const fetchDetails = createDetailsOnDemand({
-    pool,
-    logger,
-    accountOf: async () => ({ upstream, budget: createBudget(0) }),
-  });
   return {
-    elsewhere: {
-      activate: createActivation({
-        pool,
-        logger,
-        accountOf: async ({ id }) => ((await isMirrored(pool, id)) ? { upstream, refresh } : undefined),
-        onActivated: async () => {},
-        unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
-      }),
-      incomplete: detailModels,
-      wrapSql: (viewer, sql, watch) => completeReads(viewer, sql, watch, fetchDetails),
-    },
+    elsewhere: createElsewhere({
+      pool,
+      logger,
+      accountOf: async ({ id }) =>
+        (await isMirrored(pool, id)) ? { upstream, budget: createBudget(0), refresh } : undefined,
+      onActivated: async () => {},
+      unreachable: clientError('BAD_GATEWAY', messages.upstreamUnusable),
+    }),
   };
 }
 

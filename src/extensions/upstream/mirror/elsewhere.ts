@@ -1,15 +1,17 @@
-/** Activates a template of a mirrored account: first upstream, then in the mirror. */
+/** What resolvers need the upstream for: reads of details, and activations, which happen first upstream and then in the mirror. */
 
 import type { GraphQLError } from 'graphql';
 import type pg from 'pg';
-import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Viewer } from '../../../auth/viewer.ts';
 import type { RunInTurn } from '../../../database/turns.ts';
 import { clientError, messages } from '../../../errors.ts';
 import type { AccountElsewhere } from '../../../schema/context.ts';
+import type { Budget } from '../client/budget.ts';
 import { isMissing, Unavailable, type Upstream, UpstreamBusy, UpstreamError } from '../client/upstream.ts';
 import { messages as upstreamMessages } from '../messages.ts';
+import { completeReads, detailModels } from './completeReads.ts';
+import { createDetailsOnDemand, type DetailsOnDemandOptions } from './details.ts';
 
 /** The longest that an activation takes, in milliseconds. The account may have to be read first. */
 export const longestActivation = 50_000;
@@ -19,27 +21,34 @@ const activated = z
   .object({ scheduleTypeChanged: z.boolean().nullable() })
   .catch({ scheduleTypeChanged: null });
 
-interface ActivationOptions {
-  readonly pool: pg.Pool;
-  readonly logger: Logger;
-  /**
-   * The viewer's account; undefined if it is not mirrored. Its upstream is undefined if no token can be used there. `refresh` reads the account again, and returns whether that succeeded soon.
-   */
+export interface ElsewhereOptions extends DetailsOnDemandOptions {
+  /** @returns also `refresh`, which reads the account again, and returns whether that succeeded soon. */
   accountOf(
     viewer: Viewer,
     guard?: RunInTurn,
-  ): Promise<{ upstream: Upstream | undefined; refresh(): Promise<boolean | undefined> } | undefined>;
+  ): Promise<
+    { upstream: Upstream | undefined; budget: Budget; refresh(): Promise<boolean | undefined> } | undefined
+  >;
   /** Called if the upstream may have activated a template of the viewer's account. */
   onActivated(viewer: Viewer): Promise<unknown>;
   /** The error if no token can be used: no client has sent one, or the upstream rejects that of the settings. */
   readonly unreachable: GraphQLError;
 }
 
+export function createElsewhere(options: ElsewhereOptions): AccountElsewhere {
+  const fetchDetails = createDetailsOnDemand(options);
+  return {
+    activate: createActivation(options),
+    incomplete: detailModels,
+    wrapSql: (viewer, sql, watch) => completeReads(viewer, sql, watch, fetchDetails),
+  };
+}
+
 /**
  * Other activations may run at the same time, in any gateway. So the templates are read again after each, before GraphQL shows
  * them. Then the mirror and the upstream have the same active template.
  */
-export function createActivation(options: ActivationOptions): AccountElsewhere['activate'] {
+function createActivation(options: ElsewhereOptions): AccountElsewhere['activate'] {
   const { pool, logger, accountOf, onActivated, unreachable } = options;
   return async (viewer, templateId, activateHere, guard) => {
     const found = await accountOf(viewer, guard);
