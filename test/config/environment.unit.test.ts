@@ -89,15 +89,7 @@ const names = Object.keys(settings);
 const ignored = (env: Record<string, string>) => findIgnored(env, names);
 
 it.each([
-  ...[
-    'POSTGRES_URL',
-    'POSTGRESQL_URL',
-    'PG_URL',
-    'DB_URL',
-
-    'POSTGRES_DSN',
-    'JDBC_DATABASE_URL',
-  ],
+  ...['POSTGRES_URL', 'POSTGRESQL_URL', 'PG_URL', 'DB_URL', 'POSTGRES_DSN', 'JDBC_DATABASE_URL'],
   ...['DATABASE_PRIVATE_URL', 'DB_HOST', 'POSTGRES_HOST', 'PGHOST', 'PGSERVICE', 'POSTGRES_URL_FILE'],
   ...['DB_CONNECTION_STRING'],
 ])('names %s, which looks like a database, while the embedded one is used', (name) => {

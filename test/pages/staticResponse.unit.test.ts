@@ -1,14 +1,10 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { openExchange } from '../../src/http/exchange.ts';
 import { jsonResponse } from '../../src/http/response.ts';
 import { staticResponse } from '../../src/pages/page.ts';
-import { nobodyListens } from '../support/exchanges.ts';
+import { newExchange } from '../support/exchanges.ts';
 
 it('the response is created once for requests at the same time, and again only after a failure', async () => {
-  const request = new IncomingMessage(new Socket());
-  const exchange = openExchange(request, new ServerResponse(request), nobodyListens);
+  const exchange = newExchange();
   let created = 0;
   const page = staticResponse(async () => {
     if (++created === 1) throw new Error('a file could not be read');

@@ -1,22 +1,11 @@
 /** Failures of work. */
 
-import { EventEmitter } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { expect, it, vi } from 'vitest';
-import { openExchange } from '../../src/http/exchange.ts';
 import type { ResponseCache } from '../../src/http/responseCache.ts';
 import type { OtherWork } from '../../src/http/task.ts';
 import { joinHooks } from '../../src/server/hooks.ts';
 import { createTaskRunner } from '../../src/server/pipeline.ts';
-import { nobodyListens } from '../support/exchanges.ts';
-
-function exchangeFor() {
-  const failed = vi.fn();
-  // The parts of a request and its response that are used.
-  const request = { headers: {}, url: '/graphql' } as IncomingMessage;
-  const response = new EventEmitter() as ServerResponse;
-  return { exchange: openExchange(request, response, { ...nobodyListens, failed }), failed };
-}
+import { newExchange } from '../support/exchanges.ts';
 
 it.each([true, false])(
   'work that fails and may have written something (%s) invalidates what is cached',
@@ -28,7 +17,7 @@ it.each([true, false])(
     const fail = async () => Promise.reject(new Error('the acknowledgement was lost'));
     const work: OtherWork = { kind: 'other', run: fail, mayHaveWritten: hasWritten };
     const task = { cacheKey: undefined, prepare: () => work };
-    await expect(run(exchangeFor().exchange, { id: 7, tokenId: 1, scope: 'activate' }, task)).rejects.toThrow(
+    await expect(run(newExchange(), { id: 7, tokenId: 1, scope: 'activate' }, task)).rejects.toThrow(
       'acknowledgement',
     );
     expect([onChanged.mock.calls, noteRead.mock.calls]).toEqual(hasWritten ? [[[7]], []] : [[], [[7]]]);

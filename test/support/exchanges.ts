@@ -1,12 +1,19 @@
 /** Exchanges of a plain HTTP server, to test parts of the gateway one by one. */
 
-import { createServer } from 'node:http';
+import { createServer, IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { type Exchange, type ExchangeListener, type Outcome, openExchange } from '../../src/http/exchange.ts';
 import { createLogger, createRequestLog } from '../../src/telemetry/log.ts';
 import { listen, shut } from './listen.ts';
 
 /** A listener that does nothing. */
 export const nobodyListens: ExchangeListener = { failed() {}, ended() {} };
+
+/** An exchange with the GraphQL API that no client has begun. */
+export function newExchange(listener: Partial<ExchangeListener> = {}): Exchange {
+  const request = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/graphql' });
+  return openExchange(request, new ServerResponse(request), { ...nobodyListens, ...listener });
+}
 
 export interface Exchanges {
   readonly url: string;

@@ -1,15 +1,12 @@
 /** Batches: lists of operations in one request. */
 
 import { hash } from 'node:crypto';
-import { EventEmitter } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { OperationTypeNode } from 'graphql';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { runInOrder } from '../../../src/extensions/batching/batch.ts';
-import { openExchange } from '../../../src/http/exchange.ts';
 import { jsonResponse } from '../../../src/http/response.ts';
 import { createAccount } from '../../support/accounts.ts';
-import { nobodyListens } from '../../support/exchanges.ts';
+import { newExchange } from '../../support/exchanges.ts';
 import { openBeside, openTestGateway, postGraphql, type TestGateway } from '../../support/gateway.ts';
 import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
 
@@ -137,10 +134,7 @@ describe('a batch', () => {
 
 it('an operation that fails has a masked error as its response, and is reported', async () => {
   const failed = vi.fn();
-  // The parts of a request and its response that are used.
-  const request = { headers: {}, url: '/graphql' } as IncomingMessage;
-  const response = new EventEmitter() as ServerResponse;
-  const exchange = openExchange(request, response, { ...nobodyListens, failed });
+  const exchange = newExchange({ failed });
   const failure = new Error('secret');
   const operations = ['a', 'M', 'b'].map((cacheKey) => ({
     type: cacheKey === 'M' ? OperationTypeNode.MUTATION : OperationTypeNode.QUERY,

@@ -5,6 +5,7 @@ import { openClient } from '../../../src/database/client.ts';
 import { createMetrics, type MetricsOptions, serveMetrics } from '../../../src/extensions/metrics/metrics.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
+import { metricsIn } from '../../docs/markdown.ts';
 import { createAccount } from '../../support/accounts.ts';
 import { createFakeFeed } from '../../support/feed.ts';
 import { copyTemplate } from '../../support/gateway.ts';
@@ -73,6 +74,16 @@ const parts: MetricsOptions = {
 };
 
 describe('/metrics', () => {
+  it('has the metrics that docs/operations.md lists, with their types and descriptions', async () => {
+    const text = await createMetrics(parts).print();
+    const expected = [...text.matchAll(/^# HELP (dovetail_\w+) (.*)\n# TYPE \w+ (\w+)$/gm)].map(
+      ([, name, help, kind]) => ({ name, kind, help }),
+    );
+    const rows = metricsIn('docs/operations.md');
+    expect(new Set(rows)).toEqual(new Set(expected));
+    expect(rows.length).toBe(expected.length);
+  });
+
   it('has exactly these metrics, with the same values in each scrape', async () => {
     const metrics = createMetrics(parts);
     const given = [

@@ -1,14 +1,12 @@
 import { rm } from 'node:fs/promises';
-import { createServer, IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
+import { createServer } from 'node:http';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { operationSpans, requestSpans, statementSpans } from '../../../src/channels.ts';
 import { startTraces } from '../../../src/extensions/tracing/traces.ts';
-import { openExchange } from '../../../src/http/exchange.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
 import { release } from '../../../src/version.ts';
-import { nobodyListens } from '../../support/exchanges.ts';
+import { newExchange } from '../../support/exchanges.ts';
 import { copyTemplate } from '../../support/gateway.ts';
 import { listen, shut } from '../../support/listen.ts';
 import { readConfig } from '../../support/settings.ts';
@@ -197,9 +195,7 @@ it('the log has one line a minute when traces are not delivered, with the reason
   expect(isTraced()).toEqual([true, true, true]);
   // Each is sent when the one before it has failed.
   for (let time = 0; time < 3; time++) {
-    const request = new IncomingMessage(new Socket());
-    request.method = 'GET';
-    const exchange = openExchange(request, new ServerResponse(request), nobodyListens);
+    const exchange = newExchange();
     const before = deliveries;
     await requestSpans.tracePromise(async () => exchange.response.emit('close'), { exchange });
     await expect.poll(() => deliveries).toBe(before + 1);
