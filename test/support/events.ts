@@ -3,19 +3,7 @@
 import { expect } from 'vitest';
 import type { TestGateway } from './gateway.ts';
 
-export interface Events {
-  readonly response: Response;
-  /** The data of the next result. Fails if the stream ends instead, or the result has errors. */
-  // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own subscription where it reads it.
-  next(): Promise<any>;
-  /** The next result, with its errors. */
-  // biome-ignore lint/suspicious/noExplicitAny: as for `next`.
-  nextResult(): Promise<{ data?: any; errors?: any }>;
-  /** Reads to the end of the stream. @returns the types of the remaining events, with `complete` if it ended in order. */
-  rest(): Promise<string[]>;
-  /** Closes the stream from the client's side. */
-  leave(): void;
-}
+export type Events = Awaited<ReturnType<typeof subscribe>>;
 
 export interface SubscribeOptions {
   readonly variables?: Record<string, unknown>;
@@ -28,54 +16,84 @@ export async function subscribe(
   token: string | undefined,
   query: string,
   { variables = {}, method = 'POST', accept = 'text/event-stream' }: SubscribeOptions = {},
-): Promise<Events> {
-  const leaving = new AbortController();
-  const headers = {
-    Accept: accept,
-    'Content-Type': 'application/json',
-    ...(token !== undefined && { Authorization: `Bearer ${token}` }),
-  };
+) {
   const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) });
-  const response = await fetch(`${gateway.url}/graphql${method === 'GET' ? `?${parameters}` : ''}`, {
-    method,
-    headers,
-    signal: leaving.signal,
-    ...(method === 'POST' && { body: JSON.stringify({ query, variables }) }),
-  });
-  const events = eventsOf(response);
+  const { response, next, rest, leave } = await openStream(
+    `${gateway.url}/graphql${method === 'GET' ? `?${parameters}` : ''}`,
+    {
+      method,
+      headers: {
+        Accept: accept,
+        'Content-Type': 'application/json',
+        ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+      },
+      ...(method === 'POST' && { body: JSON.stringify({ query, variables }) }),
+    },
+    eventOf,
+  );
+  /** The next result, with its errors. */
   async function nextResult() {
-    const { value, done } = await events.next();
-    if (done) throw new Error('the stream has ended');
-    expect(value.type).toBe('next');
-    return JSON.parse(value.data);
+    const { type, data } = await next();
+    expect(type).toBe('next');
+    return JSON.parse(data);
   }
   return {
     response,
+    leave,
     nextResult,
+    /** The data of the next result. Fails if the stream ends instead, or the result has errors. */
     async next() {
       const { data, errors } = await nextResult();
       expect(errors).toBeUndefined();
       return data;
     },
-    async rest() {
-      const left: string[] = [];
-      for await (const { type } of events) left.push(type);
+    /** Reads to the end of the stream. @returns the types of the remaining events, with `complete` if it ended in order. */
+    rest: async () => (await rest()).map(({ type }) => type),
+  };
+}
+
+/** An event of a stream (HTML, section 9.2.6); undefined for a comment such as a ping. */
+function eventOf(block: string) {
+  const type = /^event: (.*)$/m.exec(block)?.[1];
+  return type === undefined ? undefined : { type, data: /^data:(.*)$/m.exec(block)?.[1] ?? '' };
+}
+
+/** Requests an event stream. @param eventOf what a block of the stream stands for; undefined for none. */
+export async function openStream<Event>(
+  target: string,
+  init: RequestInit,
+  eventOf: (block: string) => Event | undefined,
+) {
+  const leaving = new AbortController();
+  const response = await fetch(target, { ...init, signal: leaving.signal });
+  async function* read(): AsyncGenerator<Event> {
+    for await (const block of blocksIn(response)) {
+      const event = eventOf(block);
+      if (event !== undefined) yield event;
+    }
+  }
+  const events = read();
+  return {
+    response,
+    /** The next event. Fails if the stream ends or breaks off instead. */
+    async next(): Promise<Event> {
+      const { value, done } = await events.next();
+      if (done) throw new Error('the stream has ended');
+      return value;
+    },
+    /** The remaining events. Fails if the stream breaks off. */
+    async rest(): Promise<Event[]> {
+      const left: Event[] = [];
+      for await (const event of events) left.push(event);
       return left;
     },
+    /** Closes the stream from the client's side. */
     leave: () => leaving.abort(),
   };
 }
 
-/** The events of a stream (HTML, section 9.2.6), without comments such as pings. */
-async function* eventsOf(response: Response): AsyncGenerator<{ type: string; data: string }> {
-  for await (const block of blocksIn(response)) {
-    const type = /^event: (.*)$/m.exec(block)?.[1];
-    if (type !== undefined) yield { type, data: /^data:(.*)$/m.exec(block)?.[1] ?? '' };
-  }
-}
-
 /** The events and comments of a stream, each as soon as it is complete. */
-export async function* blocksIn({ body }: Response): AsyncGenerator<string> {
+async function* blocksIn({ body }: Response): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let text = '';
   for await (const piece of body ?? []) {

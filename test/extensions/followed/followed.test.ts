@@ -6,27 +6,34 @@ import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { readWait } from '../../../src/extensions/followed/follow.ts';
 import { routes } from '../../../src/rest/routes.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
-import { subscribe } from '../../support/events.ts';
+import { openStream, subscribe } from '../../support/events.ts';
 import { graphqlOnce, postJson } from '../../support/gateway.ts';
 import { seeded } from '../../support/random.ts';
 import { openRaw } from '../../support/rawHttp.ts';
 import { pathsFor } from '../../support/restResponses.ts';
 import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
 import { noteStatements } from '../../support/statements.ts';
-import { type FollowedRoute, followRoute } from './followRoute.ts';
 
 const { gateway, database, bob } = await gatewayWith(['bob']);
 const { pool } = database;
 let names = 0;
 const newAccount = () => createAccount(database.client, `alice-${names++}`);
 
-const open: FollowedRoute[] = [];
+const open: { leave(): void }[] = [];
 afterEach(() => {
   for (const each of open.splice(0)) each.leave();
 });
 
-async function follow(token: string, path: string, headers?: Record<string, string>, at = gateway) {
-  const followed = await followRoute(at, token, path, headers);
+/** The entity tag, which is empty for an error, and the envelope as it was sent; undefined for a heartbeat. */
+function eventOf(block: string) {
+  const [, id, data] = /^id: (.*)\ndata: (.*)$/.exec(block) ?? [];
+  if (id !== undefined && data !== undefined) return { id, data };
+  return block === ':' ? undefined : expect.fail(`this is no event: ${block}`);
+}
+
+async function follow(token: string, path: string, headers: Record<string, string> = {}, at = gateway) {
+  const own = { Accept: 'text/event-stream', Authorization: `Bearer ${token}` };
+  const followed = await openStream(`${at.url}/api/v1${path}`, { headers: { ...own, ...headers } }, eventOf);
   open.push(followed);
   return followed;
 }
