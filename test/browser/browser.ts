@@ -1,10 +1,10 @@
-/** A real browser for tests: Chromium, which can reach nothing but the gateway, and whose errors and warnings are collected. */
+/** A real browser for tests: Chromium, which can reach nothing but the gateway, and whose errors and warnings fail the test. */
 
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 
 const installed = [
   process.env.CHROMIUM,
@@ -15,7 +15,10 @@ const installed = [
 
 export interface Tab {
   readonly page: Page;
-  /** Errors and warnings of the browser's console, violations of the content security policy among them, and requests to other origins. */
+  /**
+   * Errors and warnings of the browser's console, violations of the content security policy among them, and requests to other
+   * origins. A test fails if there is one that it does not expect.
+   */
   readonly complaints: string[];
 }
 
@@ -23,6 +26,8 @@ export interface Tab {
 export interface TabOptions extends BrowserContextOptions {
   /** Origins to which the page may send requests, beside its own. */
   readonly others?: readonly string[];
+  /** The complaints that the test expects; by default none. */
+  readonly expected?: RegExp;
   /** Prepares the tab before it opens the address. To open one first and another then takes twice as long. */
   readonly prepare?: ((page: Page) => unknown) | undefined;
 }
@@ -40,17 +45,21 @@ export function useBrowser(): { open(url: string, options?: TabOptions): Promise
   beforeEach(({ skip }) => {
     skip(!installed, 'there is no Chromium; install the package chromium, or set CHROMIUM to its path');
   });
+  const unexpected: (() => string[])[] = [];
   afterEach(async () => {
+    const found = unexpected.splice(0).flatMap((list) => list());
     await Promise.all(browser?.contexts().map((context) => context.close()) ?? []);
+    expect(found).toEqual([]);
   });
   afterAll(() => browser?.close());
 
   return {
-    async open(url, { others = [], prepare, ...options } = {}) {
+    async open(url, { others = [], expected, prepare, ...options } = {}) {
       if (!browser) throw new Error('the browser is not running');
       const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, ...options });
       const page = await context.newPage();
       const complaints: string[] = [];
+      unexpected.push(() => complaints.filter((text) => !expected?.test(text)));
       const isAllowed = (target: string) =>
         [url, ...others].some((allowed) => new URL(allowed).origin === new URL(target).origin);
       page.on('pageerror', (error) => complaints.push(error.message));
