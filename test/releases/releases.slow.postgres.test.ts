@@ -22,6 +22,7 @@ import {
 import { newFolder } from '../support/newFolder.ts';
 import { queryOnce } from '../support/postgres.ts';
 import { endProcesses, runCli, serve, startScript, written } from '../support/processes.ts';
+import { listOf, recordOf } from '../support/restResponses.ts';
 import { runHere } from '../support/runHere.ts';
 import { keptToken } from './kept.ts';
 
@@ -57,16 +58,10 @@ async function useGateway(gateway: TestGateway): Promise<void> {
   try {
     const { rows } = await gateway.database.pool.query(`SELECT count(*)::int FROM "DttSession"`);
     expect(rows[0].count).toBeGreaterThan(10);
-    const sessions = await rest(gateway, keptToken, '/dtt/sessions?limit=50');
-    expect(sessions).toMatchObject({ status: 200, body: { ok: true } });
-    const { body } = await rest(gateway, keptToken, '/dtt/templates');
-    const inactive = (body.data as { data: { id: number; isActive: boolean }[] }).data.find(
-      ({ isActive }) => !isActive,
-    );
-    const { status } = await postJson(gateway, keptToken, `/dtt/templates/${inactive?.id}`, {
-      isActive: true,
-    });
-    expect(status).toBe(200);
+    listOf(await rest(gateway, keptToken, '/dtt/sessions?limit=50'));
+    const templates = listOf(await rest(gateway, keptToken, '/dtt/templates')).data;
+    const inactive = templates.find(({ isActive }) => !isActive);
+    recordOf(await postJson(gateway, keptToken, `/dtt/templates/${inactive?.id}`, { isActive: true }));
   } finally {
     await gateway.close();
   }
@@ -146,27 +141,17 @@ describe('a rolling upgrade', () => {
     await database.close();
     const older = await serve({ DATABASE_URL });
     const newer = await serveNext(DATABASE_URL);
-    const ask = async (url: string, path: string, body?: unknown) => {
-      const response = await fetch(`${url}/api/v1${path}`, {
-        headers: { Authorization: `Bearer ${account.token}`, 'Content-Type': 'application/json' },
-        ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
-      });
-      expect(response.status).toBe(200);
-      return (await response.json()).data;
-    };
-    const activeAt = async (url: string) => {
-      const list: { data: { id: number; isActive: boolean }[] } = await ask(url, '/dtt/templates');
-      return list.data.find(({ isActive }) => isActive)?.id;
-    };
+    const activeAt = async (gateway: { readonly url: string }) =>
+      listOf(await rest(gateway, account.token, '/dtt/templates')).data.find(({ isActive }) => isActive)?.id;
     const [first, second] = account.dttTemplates;
     for (const [writer, reader, id] of [
       [older, newer, first],
       [newer, older, second],
       [older, newer, first],
     ] as const) {
-      await activeAt(reader.url);
-      await ask(writer.url, `/dtt/templates/${id}`, { isActive: true });
-      await expect.poll(() => activeAt(reader.url)).toBe(id);
+      await activeAt(reader);
+      recordOf(await postJson(writer, account.token, `/dtt/templates/${id}`, { isActive: true }));
+      await expect.poll(() => activeAt(reader)).toBe(id);
     }
     expect(await queryOnce(DATABASE_URL, `SELECT "2998_next" AS added FROM "User"`)).toEqual([{ added: '' }]);
     expect(await runCli(['serve'], { DATABASE_URL, PORT: '0' })).toMatchObject({

@@ -1,10 +1,8 @@
 /** The database is away for a while: what clients get on every transport, and what the log says. */
 
-import { tmpdir } from 'node:os';
 import { afterAll, afterEach, expect, it, onTestFinished } from 'vitest';
-import { openDatabase } from '../../src/database/database.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import { graphqlOnce, openTestGateway, rest, type TestGateway, withClient } from '../support/gateway.ts';
+import { graphqlOnce, openAt, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 import { queryOnce } from '../support/postgres.ts';
 import { hasBatches, hasTools, hasWebSockets } from '../support/settings.ts';
@@ -28,8 +26,7 @@ afterEach(async () => {
 
 async function open(url: string): Promise<TestGateway> {
   // A statement of a PgBouncer may wait for its server.
-  const bounds = { connections: 5, statement: 2_000 };
-  const opened = withClient(await openDatabase({ DATABASE_URL: url, DATA_DIR: tmpdir() }, bounds));
+  const opened = await openAt(url, { connections: 5, statement: 2_000 });
   // The change feed stays, so known tokens need no look-up.
   const openChangeFeed = async () => createFakeFeed().feed;
   const options = { settings: { MCP: 'write', BATCHING: 'on' }, logLevel: 'info' };
