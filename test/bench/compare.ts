@@ -1,26 +1,27 @@
 /** The comparison: runs every contestant with every workload. The contestants take turns in each round. */
 
 import { seeded } from '../support/random.ts';
-import type { Contestant } from './contestants.ts';
+import { type Contestant, listContestants } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
 import type { LoadGenerator } from './load.ts';
 import { processorTime, type ServerProcess, startServer } from './processes.ts';
 import { figure, type Table } from './table.ts';
 import { verify } from './verify.ts';
-import { type BenchRequest, pickSubject, requestOf, type Workload } from './workloads.ts';
+import { type BenchRequest, type Endpoint, pickSubject, requestOf, workloads } from './workloads.ts';
 
 export interface Settings {
   readonly rounds: number;
   readonly seconds: number;
-  readonly warmUp: number;
   readonly connections: number;
-  /** The number of different requests that a round repeats, on all connections together. */
-  readonly requests: number;
 }
 
+/** In seconds. */
+const warmUp = 2;
+
+/** The number of different requests that a round repeats, on all connections together. */
+const differentRequests = 4_800;
+
 interface Options {
-  contestants: readonly Contestant[];
-  workloads: readonly Workload[];
   database: BenchDatabase;
   generator: LoadGenerator;
   env: Readonly<Record<string, string>>;
@@ -30,9 +31,6 @@ interface Options {
 
 export interface Round {
   readonly requestsPerSecond: number;
-  /** In milliseconds. */
-  readonly p50: number;
-  readonly p99: number;
   /**
    * Processor time of the server for one request, in microseconds, without that of PostgreSQL. Unlike all other figures, it hardly
    * depends on the load of the machine.
@@ -46,10 +44,10 @@ interface Running extends Contestant {
 }
 
 export async function compare(options: Options): Promise<Table[]> {
-  const { contestants, workloads, database, generator, env, settings, progress } = options;
+  const { database, generator, env, settings, progress } = options;
   const running: Running[] = [];
   try {
-    for (const contestant of contestants) {
+    for (const contestant of listContestants()) {
       const { command } = contestant;
       const server = await startServer({ ...command, env: { ...env, ...command.env } });
       running.push({ ...contestant, server, url: server.url });
@@ -63,12 +61,12 @@ export async function compare(options: Options): Promise<Table[]> {
       for (let round = 0; round <= settings.rounds; round++) {
         for (const [{ endpoint, server }, measured] of rounds) {
           const random = seeded(1);
-          const each = Math.ceil(settings.requests / settings.connections);
+          const each = Math.ceil(differentRequests / settings.connections);
           // Every connection has its own requests, since the server may share the work of equal concurrent requests.
           const requests = Array.from({ length: settings.connections }, () =>
             Array.from({ length: each }, () => requestOf(workload, endpoint, pickSubject(random))),
           );
-          const seconds = round > 0 ? settings.seconds : settings.warmUp;
+          const seconds = round > 0 ? settings.seconds : warmUp;
           const made = await measure(generator, server, { requests, seconds });
           if (round > 0) measured.push(made);
         }
@@ -102,28 +100,28 @@ export async function measure(
   const streams = [{ name: url, pace: { connections: requests.length }, requests }];
   const [result] = await generator.run({ ...others, url, warmUp: uncounted, streams });
   const used = (await processorTime(pid)) - before;
-  const { acceptedPerSecond = 0, rejected = 0, p50 = 0, p99 = 0, responses = 0 } = result ?? {};
+  const { acceptedPerSecond = 0, rejected = 0, responses = 0 } = result ?? {};
   const wrong = rejected + (result?.others ?? 0);
   if (responses === 0 || wrong > 0)
     throw new Error(`${wrong} of ${responses} responses of ${url} to ${requests[0]?.[0]?.path} were errors`);
-  return { requestsPerSecond: acceptedPerSecond, p50, p99, used: used / responses };
+  return { requestsPerSecond: acceptedPerSecond, used: used / responses };
 }
 
 export const medianOf = (rounds: readonly Round[], key: keyof Round): number =>
   median(rounds.map((round) => round[key]));
 
-/** The figures of each contestant; the last column is its speed divided by that of Dovetail with the same API, if that was measured. */
+/** The figures of each contestant; the last column is its speed divided by that of Dovetail with the same API. */
 function rowsOf(rounds: ReadonlyMap<Running, readonly Round[]>): string[][] {
-  const speeds = new Map(
-    [...rounds].map(([{ name }, measured]) => [name, medianOf(measured, 'requestsPerSecond')]),
-  );
-  const rows = [...rounds].map(([{ name, title, endpoint }, measured]) => {
-    const speed = speeds.get(name) ?? Number.NaN;
-    const ratio = speed / (speeds.get(`dovetail-${endpoint}`) ?? Number.NaN);
-    const [p50, p99, used] = (['p50', 'p99', 'used'] as const).map((key) => medianOf(measured, key));
-    return [title, figure(speed), figure(p50, 1), figure(p99, 1), figure(used), figure(ratio, 2)];
+  /** Dovetail is the first with each API. */
+  const speeds = new Map<Endpoint, number>();
+  const rows = [...rounds].map(([{ title, endpoint }, measured]) => {
+    const speed = medianOf(measured, 'requestsPerSecond');
+    const own = speeds.get(endpoint) ?? speed;
+    speeds.set(endpoint, own);
+    const ratio = speed / own;
+    return [title, figure(speed), figure(medianOf(measured, 'used')), figure(ratio, 2)];
   });
-  return [['', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'to Dovetail'], ...rows];
+  return [['', 'requests/s', 'CPU µs', 'to Dovetail'], ...rows];
 }
 
 export function median(numbers: readonly number[]): number {

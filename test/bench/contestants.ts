@@ -5,7 +5,6 @@ import type { Command } from './processes.ts';
 import type { Endpoint } from './workloads.ts';
 
 export interface Contestant {
-  readonly name: string;
   readonly title: string;
   readonly endpoint: Endpoint;
   readonly command: Command;
@@ -16,7 +15,6 @@ export const root = fileURLToPath(new URL('../../../../../', import.meta.url));
 /** Dovetail as its users start it, but by default without cached responses, which the other contestants do not have. */
 export function dovetail({ cachesResponses = false } = {}): Command {
   return {
-    program: process.execPath,
     args: ['bin/dovetail.js', 'serve'],
     cwd: root,
     env: cachesResponses ? {} : { RESPONSE_CACHE_MB: '0' },
@@ -41,28 +39,16 @@ export function dovetailWithDefaults(): Command {
 }
 
 /** A server that sends the same response to every request. The environment contains the response. */
-export function bare(): Command {
-  return {
-    program: process.execPath,
-    args: [fileURLToPath(new URL('contestants/bare.js', import.meta.url))],
-  };
-}
+export const bare = (): Command => program('bare');
+
+const program = (name: string): Command => ({
+  args: [fileURLToPath(new URL(`contestants/${name}.js`, import.meta.url))],
+});
 
 /** All contestants. */
-export function listContestants(): readonly Contestant[] {
-  const program = (name: string): Command => ({
-    program: process.execPath,
-    args: [fileURLToPath(new URL(`contestants/${name}.js`, import.meta.url))],
-  });
-  return [
-    { name: 'dovetail-rest', title: 'Dovetail REST', endpoint: 'rest', command: dovetail() },
-    { name: 'dovetail-graphql', title: 'Dovetail GraphQL', endpoint: 'graphql', command: dovetail() },
-    {
-      name: 'mercurius',
-      title: 'Mercurius + JIT, own SQL',
-      endpoint: 'graphql',
-      command: program('mercurius'),
-    },
-    { name: 'yoga', title: 'Yoga, Pothos, Prisma', endpoint: 'graphql', command: program('yoga') },
-  ];
-}
+export const listContestants = (): readonly Contestant[] => [
+  { title: 'Dovetail REST', endpoint: 'rest', command: dovetail() },
+  { title: 'Dovetail GraphQL', endpoint: 'graphql', command: dovetail() },
+  { title: 'Mercurius + JIT, own SQL', endpoint: 'graphql', command: program('mercurius') },
+  { title: 'Yoga, Pothos, Prisma', endpoint: 'graphql', command: program('yoga') },
+];

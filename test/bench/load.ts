@@ -9,7 +9,6 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { serveJobs, type Worker, workerOf } from './processes.ts';
 import type { BenchRequest } from './workloads.ts';
 
 /** A part of the load, on connections of its own. */
@@ -47,14 +46,33 @@ export interface StreamResult {
   readonly lateP99: number;
 }
 
-/** Each job is a run. */
-export type LoadGenerator = Worker<Job, readonly StreamResult[]>;
+export type LoadGenerator = ReturnType<typeof startLoadGenerator>;
+
+/** The response of the generator to a job. */
+interface Reply {
+  readonly result: readonly StreamResult[];
+  readonly error?: string;
+}
 
 /** @param prefix the command that pins the process to a core, or nothing. */
-export function startLoadGenerator(prefix: readonly string[]): LoadGenerator {
+export function startLoadGenerator(prefix: readonly string[]) {
   const node = process.execPath;
   const [program = node, ...args] = [...prefix, node, fileURLToPath(import.meta.url)];
-  return workerOf(spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }));
+  const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  return {
+    /** @throws what the job has failed with. */
+    async run(job: Job): Promise<readonly StreamResult[]> {
+      child.send(job);
+      const [{ result, error }] = (await once(child, 'message')) as [Reply];
+      if (error !== undefined) throw new Error(error);
+      return result;
+    },
+    async stop() {
+      const ended = once(child, 'exit');
+      child.disconnect();
+      await ended;
+    },
+  };
 }
 
 interface Samples {
@@ -216,4 +234,11 @@ function quantile(times: number[], share: number): number {
   return times.sort((one, other) => one - other)[Math.floor(times.length * share)] ?? Number.NaN;
 }
 
-serveJobs(import.meta.url, run);
+// As the process of its own, it serves jobs.
+if (process.send && process.argv[1] === fileURLToPath(import.meta.url))
+  process.on('message', (job: Job) => {
+    run(job).then(
+      (result) => process.send?.({ result }),
+      (error: Error) => process.send?.({ error: error.message }),
+    );
+  });

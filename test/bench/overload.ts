@@ -10,13 +10,11 @@ import { dovetail } from './contestants.ts';
 import type { LoadGenerator, Stream, StreamResult } from './load.ts';
 import { type ServerProcess, startServer } from './processes.ts';
 import { figure, type Table } from './table.ts';
-import { type BenchRequest, type Endpoint, pickSubject, requestOf, workloadNamed } from './workloads.ts';
+import { type BenchRequest, pickSubject, requestOf, workloadNamed } from './workloads.ts';
 
 interface Options {
   generator: LoadGenerator;
   env: Readonly<Record<string, string>>;
-  /** The name of the only workload to measure, if not all. */
-  workload: string | undefined;
   seconds: number;
   progress(text: string): void;
 }
@@ -40,22 +38,16 @@ export function pinToOtherCores(): readonly string[] {
 }
 
 export async function measureOverload(options: Options): Promise<Table[]> {
-  const { generator, env, workload, progress, seconds } = options;
+  const { generator, env, progress, seconds } = options;
   const command = dovetail();
   const server = await startServer({ ...command, env: { ...env, ...command.env } });
   try {
     const tables: Table[] = [];
-    for (const [name, endpoint] of [
-      ['sessions', 'rest'],
-      ['sessions', 'graphql'],
-      ['session', 'rest'],
-    ] as const) {
-      const asked = `${name}-${endpoint}`;
-      if (workload !== undefined && !workload.split(',').includes(asked)) continue;
-      const target = { generator, server, name, endpoint, seconds };
+    for (const name of ['sessions', 'session']) {
+      const target = { generator, server, name, seconds };
       const { table, sustainable } = await measureSteps(target);
       if (tables.push(table) === 1) tables.push(await measureFairness(target, sustainable));
-      progress(`measured: ${asked}`);
+      progress(`measured: ${name}`);
     }
     return tables;
   } finally {
@@ -68,7 +60,6 @@ interface Target {
   readonly server: ServerProcess;
   /** The name of the workload. */
   readonly name: string;
-  readonly endpoint: Endpoint;
   readonly seconds: number;
 }
 
@@ -83,8 +74,8 @@ const rowOf = (title: string, result: StreamResult): string[] => [
 ];
 
 /** Measures one, two, four and eight times the sustainable load. */
-async function measureSteps({ generator, server, name, endpoint, seconds }: Target) {
-  const requests = requestsOf(name, endpoint, clients);
+async function measureSteps({ generator, server, name, seconds }: Target) {
+  const requests = requestsOf(name, clients);
   const run = async (pace: Stream['pace'], time = seconds): Promise<StreamResult> => {
     const streams = [{ name, pace, requests }];
     const [result] = await generator.run({ url: server.url, warmUp, seconds: time, streams });
@@ -97,7 +88,7 @@ async function measureSteps({ generator, server, name, endpoint, seconds }: Targ
   for (const factor of [1, 2, 4, 8])
     rows.push(rowOf(`${factor}×`, await run({ rate: sustainable * factor })));
   const closed = `${closedLoop} clients that wait for their responses get ${figure(most)}/s`;
-  return { sustainable, table: { title: `${workloadNamed(name).title}, ${endpoint} (${closed})`, rows } };
+  return { sustainable, table: { title: `${workloadNamed(name).title} (${closed})`, rows } };
 }
 
 /** The highest share at which no request is rejected, and the p99 is at most three times that at half the load. */
@@ -114,10 +105,10 @@ async function sustainableShare(run: (share: number) => Promise<StreamResult>): 
 
 /** Measures twenty clients with a normal rate, without and with one that floods the gateway. */
 async function measureFairness(
-  { generator, server, name, endpoint, seconds }: Target,
+  { generator, server, name, seconds }: Target,
   sustainable: number,
 ): Promise<Table> {
-  const [flooding, ...normal] = requestsOf(name, endpoint, 21);
+  const [flooding, ...normal] = requestsOf(name, 21);
   if (!flooding) throw new Error('there are no requests');
   const others = { name: 'twenty others', pace: { rate: sustainable / 4 }, requests: normal };
   const flood = { name: 'one that floods', pace: { rate: sustainable * 8 }, requests: [flooding] };
@@ -125,17 +116,17 @@ async function measureFairness(
   for (const streams of [[others], [others, flood]])
     for (const result of await generator.run({ url: server.url, warmUp, seconds, streams }))
       rows.push(rowOf(streams.length === 1 ? `${result.name}, alone` : result.name, result));
-  return { title: `Fairness: ${workloadNamed(name).title}, ${endpoint}`, rows };
+  return { title: `Fairness: ${workloadNamed(name).title}`, rows };
 }
 
-/** The requests of the workload, one for each user. */
-function requestsOf(name: string, endpoint: Endpoint, users: number): BenchRequest[][] {
+/** The requests of the workload by REST, one for each user. */
+function requestsOf(name: string, users: number): BenchRequest[][] {
   const random = seeded(1);
   return Array.from({ length: users }, (_, index) => {
     const { session, template, user } = pickSubject(random);
     // Each user requests the corresponding records of their own.
     const shift = index + 1 - user;
     const subject = { user: index + 1, session: session + shift, template: template + shift };
-    return [requestOf(workloadNamed(name), endpoint, subject)];
+    return [requestOf(workloadNamed(name), 'rest', subject)];
   });
 }

@@ -6,7 +6,6 @@ import { openSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 export interface ServerProcess {
   /** Its URL, such as `http://127.0.0.1:4000`. */
@@ -16,7 +15,6 @@ export interface ServerProcess {
 }
 
 export interface Command {
-  readonly program: string;
   readonly args: readonly string[];
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -29,18 +27,12 @@ const startLimit = 30_000;
 const stopLimit = 10_000;
 
 /** Starts a server and waits until it has printed its address. */
-export async function startServer({
-  program,
-  args,
-  cwd,
-  env,
-  writesLog = false,
-}: Command): Promise<ServerProcess> {
+export async function startServer({ args, cwd, env, writesLog = false }: Command): Promise<ServerProcess> {
   const name = join(tmpdir(), `dovetail-log-${process.pid}`);
   const log = writesLog ? openSync(name, 'w') : 'pipe';
   // The file stays on the disk as long as the server has it open.
   if (writesLog) rmSync(name);
-  const child = spawn(program, args, {
+  const child = spawn(process.execPath, args, {
     cwd,
     // The rate limit is never reached, but its cost is measured. There is no log line for each request, since the other
     // contestants write none either.
@@ -65,7 +57,7 @@ export async function startServer({
     complaints = (complaints + chunk).slice(-2_000);
   });
   const url = await new Promise<string>((settle, fail) => {
-    const timer = setTimeout(() => fail(new Error(`${program} did not listen in time`)), startLimit);
+    const timer = setTimeout(() => fail(new Error(`${args.join(' ')} did not listen in time`)), startLimit);
     child.stdout?.on('data', (chunk) => {
       if (output.length < 10_000) output += chunk;
       const [found] = /http:\/\/127\.0\.0\.1:\d+(?=\D)/.exec(output) ?? [];
@@ -77,7 +69,7 @@ export async function startServer({
     child.once('error', fail);
     child.once('exit', (code) => {
       clearTimeout(timer);
-      fail(new Error(`${program} ${args.join(' ')} ended with ${code}: ${complaints || output}`));
+      fail(new Error(`${args.join(' ')} ended with ${code}: ${complaints || output}`));
     });
   }).catch(async (error) => {
     await stop(child);
@@ -110,36 +102,4 @@ export async function processorTime(pid: number): Promise<number> {
   // hundredths of a second (proc_pid_stat(5)).
   const fields = status.slice(status.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
-}
-
-export interface Worker<Job, Result> {
-  /** @throws what the job has failed with. */
-  run(job: Job): Promise<Result>;
-  stop(): Promise<void>;
-}
-
-/** A process that serves jobs by `serveJobs`. */
-export const workerOf = <Job extends object, Result>(child: ChildProcess): Worker<Job, Result> => ({
-  async run(job) {
-    child.send(job);
-    const [{ result, error }] = (await once(child, 'message')) as [{ result: Result; error?: string }];
-    if (error !== undefined) throw new Error(error);
-    return result;
-  },
-  async stop() {
-    const ended = once(child, 'exit');
-    child.disconnect();
-    await ended;
-  },
-});
-
-/** Serves jobs if the process was started with this module. @param url the URL of the module. */
-export function serveJobs<Job, Result>(url: string, run: (job: Job) => Promise<Result>): void {
-  if (!process.send || process.argv[1] !== fileURLToPath(url)) return;
-  process.on('message', (job: Job) => {
-    run(job).then(
-      (result) => process.send?.({ result }),
-      (error: Error) => process.send?.({ error: error.message }),
-    );
-  });
 }
