@@ -12,7 +12,6 @@ export const messages = {
   upstreamBusy: 'The upstream takes no more requests of this account for now; nothing was changed here',
   upstreamUnreachable: 'The upstream cannot be reached',
   upstreamTooSlow: 'The upstream did not respond in time',
-  upstreamUnreadable: 'The response of the upstream cannot be read',
   upstreamTooLarge: 'The response of the upstream is larger than 4 MiB',
   upstreamUnusable: 'The upstream rejected the request or sent what cannot be read; nothing was changed here',
   notFollowed: 'REST cannot be followed in front of another service; use a subscription of GraphQL',

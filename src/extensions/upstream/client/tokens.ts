@@ -88,9 +88,10 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
   const { askAgain, confirm } = createChecks(options, known);
   const checkFirst = createFirstChecks(options, known);
   const sweep = setInterval(() => {
-    known.purge();
-    // Streams may be open with a token that no client uses.
-    for (const entry of known.doubtful()) askAgain(entry)?.catch(() => {});
+    known.entries.purgeStale();
+    // Streams may be open with a token that no client uses. It was rejected since it was last confirmed.
+    for (const entry of known.entries.values())
+      if (entry.doubtedAt > entry.confirmed) askAgain(entry)?.catch(() => {});
   }, sweepInterval).unref();
 
   return {
@@ -136,7 +137,7 @@ export function createUpstreamTokens(options: UpstreamTokensOptions) {
 
     close() {
       clearInterval(sweep);
-      known.clear();
+      known.entries.clear();
     },
   };
 }
@@ -163,6 +164,7 @@ function createKnownTokens({ onEnd, idle, ttl }: UpstreamTokensOptions) {
   }
 
   return {
+    entries,
     noteInvalid,
     isKnownInvalid: (token: string) => invalid.has(digestOf(token)),
     get: (token: string) => entries.get(digestOf(token)),
@@ -171,8 +173,6 @@ function createKnownTokens({ onEnd, idle, ttl }: UpstreamTokensOptions) {
       const entry = byViewer.get(viewer);
       return entry?.end.signal.aborted ? undefined : entry;
     },
-    /** Those that were rejected since they were last confirmed. */
-    doubtful: () => [...entries.values()].filter(({ doubtedAt, confirmed }) => doubtedAt > confirmed),
     /** @param askedAt when the upstream was asked about it, by `performance.now()`. */
     add(token: string, userId: number, askedAt: number): KnownCredential {
       const end = new AbortController();
@@ -189,8 +189,6 @@ function createKnownTokens({ onEnd, idle, ttl }: UpstreamTokensOptions) {
       entries.set(digestOf(token), entry);
       return entry;
     },
-    purge: () => entries.purgeStale(),
-    clear: () => entries.clear(),
   };
 }
 

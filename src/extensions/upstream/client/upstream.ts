@@ -31,9 +31,8 @@ export interface Timing {
   readonly timeout: number;
   /** How often a request is repeated before giving up. */
   readonly retries: number;
-  /** Before the first repetition. It doubles each time, up to `maxDelay`, and varies at random. */
+  /** Before the first repetition. It doubles each time, and varies at random. */
   readonly delay: number;
-  readonly maxDelay: number;
   /** The longest `Retry-After` to wait for. For requests of a waiting client, also the longest wait for the budget. */
   readonly longestPause: number;
 }
@@ -42,7 +41,6 @@ const defaultTiming: Timing = {
   timeout: 15_000,
   retries: 8,
   delay: 500,
-  maxDelay: 30_000,
   longestPause: 5 * 60_000,
 };
 
@@ -70,7 +68,7 @@ type Quote = (text: string) => string;
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { base, token, isConfigured = false, onUnauthorized } = options;
   const { budget = createBudget(0), priority = 'refresh', inTurn = (send) => send() } = options;
-  const { timeout, retries, delay, maxDelay, longestPause } = { ...defaultTiming, ...options.timing };
+  const { timeout, retries, delay, longestPause } = { ...defaultTiming, ...options.timing };
   const quote: Quote = (text) =>
     JSON.stringify(text.replaceAll(token, '***').slice(0, 200).replace(/\p{C}/gu, ' '));
   let sent = 0;
@@ -94,7 +92,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     return pRetry(attempt, {
       retries: call.method === 'GET' ? retries : 0,
       minTimeout: delay,
-      maxTimeout: maxDelay,
       randomize: true,
       signal,
       shouldRetry: ({ error }) => error instanceof Unavailable,

@@ -20,12 +20,8 @@ import type { Kind, MirrorRecord, Row } from './rows.ts';
 import type { Run } from './run.ts';
 import { writeRecords } from './writer.ts';
 
-interface DetailsReader {
-  readonly pool: pg.Pool;
-  readonly accountId: number;
-  /** As `fetchRecord` does. An error ends the other requests as well, by the signal. @param held the record as it is here. */
-  fetch(id: number, signal: AbortSignal, held: Row | undefined): ReturnType<typeof fetchRecord>;
-}
+/** As `fetchRecord` does. An error ends the other requests as well, by the signal. @param held the record as it is here. */
+type Fetch = (id: number, signal: AbortSignal, held: Row | undefined) => ReturnType<typeof fetchRecord>;
 
 /**
  * Fetches details. Writes those that are then still pending and unchanged in the list. The others stay as they are: another reader
@@ -33,7 +29,13 @@ interface DetailsReader {
  * @returns how many were written, the ids that the upstream does not have, and the reasons for unusable records by id.
  * @throws {UpstreamError} if the upstream cannot be used. The details that were read before the error are written.
  */
-async function readDetails({ pool, accountId, fetch }: DetailsReader, kind: Kind, ids: readonly number[]) {
+async function readDetails(
+  pool: pg.Pool,
+  accountId: number,
+  kind: Kind,
+  ids: readonly number[],
+  fetch: Fetch,
+) {
   const transaction: Transaction = (write) => inTransaction(pool, write);
   const asked = await readHeld(pool, kind, accountId, ids);
   const records: MirrorRecord[] = [];
@@ -118,13 +120,10 @@ export function createDetailsOnDemand(options: DetailsOnDemandOptions): FetchDet
     const affordable = ids.slice(0, budget.available());
     const left = ids.length - affordable.length;
     const kind = model === 'DttTemplate' ? kinds.dttTemplates : kinds.dttSessions;
-    const reader: DetailsReader = {
-      pool,
-      accountId: viewer.id,
-      fetch: (id, _, held) => fetchOnce(upstream, kind, viewer.id, id, held),
-    };
     try {
-      await readDetails(reader, kind, affordable);
+      await readDetails(pool, viewer.id, kind, affordable, (id, _, held) =>
+        fetchOnce(upstream, kind, viewer.id, id, held),
+      );
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       logger.warn(error.failure, 'details not fetched');
@@ -168,7 +167,7 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
   const due = pending.filter((id) => performance.now() - lastFailed(id) >= failureLasts);
   let failures = 0;
   /** Tolerates a few failures in a row; after more, the upstream counts as away. */
-  const fetch: DetailsReader['fetch'] = async (id, end) => {
+  const fetch: Fetch = async (id, end) => {
     try {
       const found = await fetchRecord(upstream, kind, id, account.id, AbortSignal.any([signal, end]));
       failures = 0;
@@ -182,11 +181,10 @@ async function pullDetailsOf(run: Run, kind: Kind, failed: FailedDetails | undef
       return 'it is not available';
     }
   };
-  const reader = { pool, accountId: account.id, fetch };
   for (let start = 0; start < due.length; start += batchSize) {
     signal.throwIfAborted();
     const batch = due.slice(start, start + batchSize);
-    const { written, missing, unusable } = await readDetails(reader, kind, batch);
+    const { written, missing, unusable } = await readDetails(pool, account.id, kind, batch, fetch);
     counts.written += written;
     for (const [id, why] of unusable) report.skip(name, `${kind.list}/${id}`, why);
     const denied = missing.filter((id) => !failed || failed.has(keyOf(id)));

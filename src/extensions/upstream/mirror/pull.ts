@@ -175,19 +175,15 @@ async function confirmGone(
  * @throws {UpstreamError} when the upstream cannot be used, {SetupError} when another run has taken over.
  */
 export async function pullLists(run: Run): Promise<boolean> {
-  await pullUser(run);
+  const counts = run.report.countsOf('user');
+  if (await run.transaction((client) => writeUser(client, run.account))) counts.written++;
+  counts.fetched++;
   await pullKind(run, kinds.dttDevices);
   await pullTemplates(run);
   await pullKind(run, kinds.lkbxDevices);
   await pullLocks(run);
   await pullKind(run, kinds.ossmDevices);
   return pullSessions(run);
-}
-
-async function pullUser({ account, transaction, report }: Run): Promise<void> {
-  const counts = report.countsOf('user');
-  if (await transaction((client) => writeUser(client, account))) counts.written++;
-  counts.fetched++;
 }
 
 /** Pulls templates, and finds the active one. */

@@ -49,12 +49,22 @@ export async function findDiffering(
   { table, children }: Pick<Kind, 'children'> & { table: ModelName },
   records: readonly Pick<MirrorRecord, 'row' | 'children'>[],
 ): Promise<Set<number>> {
-  const ids = idsOf(records);
-  const rows = records.map(({ row }) => row);
-  const differing = await selectDiffering(client, { table, parent: 'id' }, rows, ids);
-  if (!children) return differing;
-  const parts = records.flatMap((record) => record.children ?? []);
-  return new Set([...differing, ...(await selectDiffering(client, children, parts, ids))]);
+  const own = { table, parent: 'id', rows: records.map(({ row }) => row) };
+  const parts = children && { ...children, rows: records.flatMap((record) => record.children ?? []) };
+  const differing = new Set<number>();
+  for (const { table, parent, rows } of parts ? [own, parts] : [own]) {
+    const ids = await selectIds(
+      client,
+      `SELECT coalesce((given.value->>'${parent}')::int, held."${parent}") AS id
+       FROM jsonb_array_elements($1::jsonb) AS given
+       FULL JOIN (SELECT * FROM "${table}" WHERE "${parent}" = ANY($2)) AS held ON held.id = (given.value->>'id')::int
+       WHERE held.id IS NULL OR given.value IS NULL
+         OR jsonb_populate_record(held::"${table}", given.value) IS DISTINCT FROM held::"${table}"`,
+      [JSON.stringify(rows), idsOf(records)],
+    );
+    for (const id of ids) differing.add(id);
+  }
+  return differing;
 }
 
 /** A condition on the records of a table: that the account `$1` can read them. */
@@ -70,25 +80,6 @@ export async function selectIds(
 ): Promise<number[]> {
   const { rows } = await client.query<{ id: number }>(query, [...values]);
   return rows.map(({ id }) => id);
-}
-
-/** Selects those of the parents whose rows in the table differ from the given rows. A column that is left out does not differ. */
-async function selectDiffering(
-  client: pg.Pool | pg.PoolClient,
-  { table, parent }: NonNullable<Kind['children']>,
-  rows: readonly object[],
-  parents: readonly number[],
-): Promise<Set<number>> {
-  const ids = await selectIds(
-    client,
-    `SELECT DISTINCT coalesce((given.value->>'${parent}')::int, held."${parent}") AS id
-     FROM jsonb_array_elements($1::jsonb) AS given
-     FULL JOIN (SELECT * FROM "${table}" WHERE "${parent}" = ANY($2)) AS held ON held.id = (given.value->>'id')::int
-     WHERE held.id IS NULL OR given.value IS NULL
-       OR jsonb_populate_record(held::"${table}", given.value) IS DISTINCT FROM held::"${table}"`,
-    [JSON.stringify(rows), parents],
-  );
-  return new Set(ids);
 }
 
 /** Adds rows. Those that exist get the values of the columns that a given row has. */

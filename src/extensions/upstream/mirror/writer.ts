@@ -57,7 +57,11 @@ async function replaceRecords(
 ): Promise<{ written: number; rejected: readonly MirrorRecord[] }> {
   const { table } = kind;
   if (table === 'DttTemplate') await acquireSharedLock(client);
-  const held = await lockRows(client, kind, records);
+  const { rows } = await client.query<Row>(
+    `SELECT * FROM "${table}" WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`,
+    [idsOf(records)],
+  );
+  const held = new Map(rows.map((row) => [row.id, row]));
   const heldOf = ({ row }: MirrorRecord) => held.get(row.id);
   const awaited = records.filter((record) => isAwaited(record.row, heldOf(record), asked));
   const claimed = await claimRecords(client, kind, awaited, held, accountId);
@@ -94,18 +98,6 @@ const isOlder = (row: Row, held: Row | undefined, asked: HeldRecords | undefined
 
 const timeOf = (value: Row[string]) =>
   typeof value === 'string' || value instanceof Date ? new Date(value).getTime() : 0;
-
-async function lockRows(
-  client: pg.PoolClient,
-  { table }: Kind,
-  records: readonly MirrorRecord[],
-): Promise<ReadonlyMap<number, Row>> {
-  const { rows } = await client.query<Row>(
-    `SELECT * FROM "${table}" WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE`,
-    [idsOf(records)],
-  );
-  return new Map(rows.map((row) => [row.id, row]));
-}
 
 /**
  * Makes sure that the account owns the records. If another account has a record here whose `ownerId` is this account, it has moved

@@ -20,7 +20,7 @@ import { openScripted, reply, type Scripted } from '../support/scripted.ts';
 
 const token = 'secret-token';
 const good = { ok: true, data: 'good' };
-const shortTiming: Timing = { timeout: 2_000, retries: 4, delay: 1, maxDelay: 10, longestPause: 2_000 };
+const shortTiming: Timing = { timeout: 2_000, retries: 4, delay: 1, longestPause: 2_000 };
 
 let server: Scripted;
 let upstream: Upstream;
@@ -67,8 +67,7 @@ describe('the client of an upstream', () => {
     const spent = createBudget(1);
     spent.note();
     const stop = new AbortController();
-    const clientIn = (more: Partial<UpstreamOptions>) =>
-      clientWith({ delay: 60_000, maxDelay: 60_000 }, { inTurn, ...more });
+    const clientIn = (more: Partial<UpstreamOptions>) => clientWith({ delay: 60_000 }, { inTurn, ...more });
     server.respond = ({ url }, response) => reply(response, url?.endsWith('/broken') ? 500 : 200, good);
     const waiting = [
       clientIn({ budget: paused }).get('/dtt', stop.signal),

@@ -7,7 +7,6 @@ import { arrive, ask, type FrontedService, openForEachTest } from '../support/fr
 import { failure, success } from '../support/standIn/reads.ts';
 
 const alice = 'token-of-alice';
-const second = 'second-of-alice';
 
 const open = openForEachTest();
 
@@ -118,22 +117,6 @@ describe('an activation', () => {
       { extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 2 } },
     ]);
     expect(service.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
-  });
-
-  it('with a token that was moved to another account adds nothing of that account', async () => {
-    const fronted = await open();
-    const { gateway, service } = fronted;
-    await arrive(gateway, alice);
-    await arrive(gateway, second);
-    const before = await library(fronted);
-    service.addToken(second, 2);
-    const [id = 0] = [...service.account(2).ownTemplates].filter(
-      (own) => !service.account(1).imports.has(own),
-    );
-    expect((await activate(gateway, id, second)).errors).toMatchObject([
-      { extensions: { code: 'NOT_FOUND' } },
-    ]);
-    expect(await library(fronted)).toEqual(before);
   });
 
   it('that the upstream made, though it responded with an error, is read back before the response, and not repeated', async () => {

@@ -36,7 +36,7 @@ const clock = { version: 0 };
 
 const open = openForEachTest();
 const options = (random: Random) => ({
-  timing: { timeout: 300, retries: 1, delay: 1, maxDelay: 10 },
+  timing: { timeout: 300, retries: 1, delay: 1 },
   standIn: {
     now: () => new Date(timeOf(clock.version)),
     accounts: accountIds.map((id) => ({

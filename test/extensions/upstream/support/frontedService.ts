@@ -47,7 +47,7 @@ async function openFrontedService(
   await database.pool.query('TRUNCATE "User", "Mirror" RESTART IDENTITY CASCADE');
   const service = await createStandIn({ accounts, rate: 100_000, ...options.standIn });
   const gateways: TestGateway[] = [];
-  const timing = options.timing ?? { timeout: 2_000, retries: 1, delay: 1, maxDelay: 10 };
+  const timing = options.timing ?? { timeout: 2_000, retries: 1, delay: 1 };
 
   async function open(settings: Record<string, string> = {}, feed?: ChangeFeed): Promise<TestGateway> {
     const gateway = await openTestGateway(
