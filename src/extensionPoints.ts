@@ -26,7 +26,7 @@ import type { HttpError } from './http/errorResponse.ts';
 import type { Exchange, ExchangeListener, Outcome, OwnEndpoint } from './http/exchange.ts';
 import type { HttpResponse, StreamedResponse } from './http/response.ts';
 import type { ResponseCache } from './http/responseCache.ts';
-import type { Batch, Task } from './http/task.ts';
+import type { Task } from './http/task.ts';
 import type { AccountsElsewhere, Starter } from './pages/accounts.ts';
 import type { FollowedRead } from './rest/handler.ts';
 import type { OperationHooks } from './schema/context.ts';
@@ -135,8 +135,6 @@ export interface Hooks extends OperationHooks {
   handleRest?(exchange: Exchange, viewer: Viewer, recheck: Recheck): Promise<HttpResponse>;
   /** Makes what responds to clients that want to follow a read of the REST API; undefined for any other request. */
   createFollower?(pipeline: FollowParts): (read: FollowedRead) => Task['follow'];
-  /** The body of a POST to GraphQL is a list. Without it, such a body is no request. */
-  runBatch?(exchange: Exchange, batch: Batch, pipeline: BatchParts): Promise<HttpResponse>;
   /** How much longer, in milliseconds, a request may take. */
   readonly longest?: number;
   /**
@@ -208,13 +206,6 @@ export interface FollowParts {
   readonly recheck: Recheck;
   /** The form of a response that the client gets, with its entity tag. */
   formFor(exchange: Exchange, response: HttpResponse): HttpResponse | Promise<HttpResponse>;
-}
-
-export interface BatchParts {
-  /** Counts the request as so many more. @returns the response to one that is rejected: it is too much, or comes under overload. */
-  admit(more: number): HttpResponse | undefined;
-  /** Runs an operation as if it came alone. */
-  run(task: Task): Promise<HttpResponse | StreamedResponse>;
 }
 
 /** Takes over connections whose clients ask for another protocol (RFC 9110, section 7.8). */

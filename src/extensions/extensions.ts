@@ -4,7 +4,6 @@
  */
 
 import type { Extension } from '../extensionPoints.ts';
-import { batching } from './batching/extension.ts';
 import { compiler } from './compiler/extension.ts';
 import { demo } from './demo/extension.ts';
 import { doctor } from './doctor/extension.ts';
@@ -29,7 +28,6 @@ export const extensions: readonly Extension[] = [
   federation,
   yogaPlugins,
   persistedOperations,
-  batching,
   followed,
   logFeed,
   standbys,

@@ -9,15 +9,15 @@ import { setImmediate } from 'node:timers/promises';
 import { type ExecutionResult, GraphQLError, type GraphQLSchema, OperationTypeNode } from 'graphql';
 import { type GraphQLParams, isAsyncIterable, type Plugin } from 'graphql-yoga';
 import type { Logger } from 'pino';
-import { type Recheck, unauthorized, type Viewer } from '../auth/viewer.ts';
+import type { Recheck, Viewer } from '../auth/viewer.ts';
 import type { Config } from '../config/config.ts';
 import { createKeyedQueue } from '../database/turns.ts';
 import { clientErrorOf } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { exactText, isRecord, parseJson, readJson } from '../http/json.ts';
+import { exactText, isRecord, readJson } from '../http/json.ts';
 import { asksForPage, isRead, readText } from '../http/request.ts';
 import { type HttpResponse, revalidated, type StreamedResponse } from '../http/response.ts';
-import type { Batch, BatchedOperation, OtherWork, Task, Work } from '../http/task.ts';
+import type { OtherWork, Task, Work } from '../http/task.ts';
 import { createExplorer } from '../pages/apps.ts';
 import type { TokenFor } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
@@ -29,7 +29,6 @@ import {
   type Accepted,
   acceptedBy,
   graphqlType,
-  jsonType,
   notAcceptable,
   requestFailure,
   responseOf,
@@ -38,7 +37,7 @@ import {
   vary,
 } from './overHttp.ts';
 import { createPersistedOperations, type NamedOperations } from './persisted.ts';
-import { measure, noteErrors } from './plugins/operation.ts';
+import { noteErrors } from './plugins/operation.ts';
 import { startYoga, type Yoga } from './yoga.ts';
 
 /**
@@ -50,8 +49,6 @@ const postType = /^application\/json *(;|$)/i;
 const otherType =
   'A POST takes a body of the type application/json: send the header Content-Type: application/json';
 
-const brace = '{'.charCodeAt(0);
-
 interface GraphqlOptions {
   readonly config: Config;
   readonly logger: Logger;
@@ -62,8 +59,6 @@ interface GraphqlOptions {
   readonly tokenFor: TokenFor;
   readonly recheck: Recheck;
   readonly persisted: NamedOperations;
-  /** Whether the body of a POST may be a list of operations. */
-  readonly takesBatches: boolean;
   /** The schema that is served, if it is not the gateway's own. */
   readonly schema?: GraphQLSchema | undefined;
   /** Plugins of others. */
@@ -71,7 +66,7 @@ interface GraphqlOptions {
 }
 
 /** The work for a request, or the response to a request that cannot be read. */
-type Handled = HttpResponse | Task | Batch;
+type Handled = HttpResponse | Task;
 
 const otherMethod = 'Use GET or POST';
 
@@ -79,8 +74,8 @@ const otherMethod = 'Use GET or POST';
 const noSingleConnection = `${otherMethod}. With graphql-sse, set singleConnection: false`;
 
 export function createGraphqlHandler(options: GraphqlOptions) {
-  const { config, recheck, takesBatches } = options;
-  const tasks = createTasks(options);
+  const { config, recheck } = options;
+  const taskFor = createTaskReader(options);
   const explorer = config.GRAPHIQL === 'on' ? createExplorer(options.tokenFor, config) : undefined;
 
   /** The work of a POST, or the response to one whose body cannot be read. */
@@ -90,17 +85,12 @@ export function createGraphqlHandler(options: GraphqlOptions) {
     const body = await readText(exchange, config.MAX_BODY_KB);
     if (!Buffer.isBuffer(body)) return body;
     const viewer = sender && (await recheck(exchange, sender));
-    // Most bodies are objects, which are parsed when they are not in the cache.
-    const content = body[0] === brace ? undefined : parseJson(body.toString());
-    if (!Array.isArray(content) || !takesBatches) return tasks.of({ exchange, viewer, accepted }, { body });
-    return viewer
-      ? { operations: content, read: batchReader(tasks, { exchange, viewer }) }
-      : unauthorized(exchange);
+    return taskFor({ exchange, viewer, accepted }, { body });
   }
 
   return (exchange: Exchange, viewer: Viewer | null): Handled | Promise<Handled> => {
     const { message, request } = exchange;
-    if (message) return tasks.of({ exchange, viewer, accepted: asMessage }, message);
+    if (message) return taskFor({ exchange, viewer, accepted: asMessage }, message);
     if (explorer && asksForPage(exchange)) return explorer(exchange);
     if (!isRead(exchange) && request.method !== 'POST')
       return requestFailure(405, request.method === 'PUT' ? noSingleConnection : otherMethod, {
@@ -108,7 +98,7 @@ export function createGraphqlHandler(options: GraphqlOptions) {
       });
     const accepted = acceptedBy(request.headers.accept);
     if (!accepted.whole && !accepted.stream) return requestFailure(406, notAcceptable);
-    if (isRead(exchange)) return tasks.of({ exchange, viewer, accepted }, { target: exchange.target });
+    if (isRead(exchange)) return taskFor({ exchange, viewer, accepted }, { target: exchange.target });
     return readPost(exchange, viewer, accepted);
   };
 }
@@ -116,15 +106,14 @@ export function createGraphqlHandler(options: GraphqlOptions) {
 /** Within a WebSocket or a tool call each result is JSON. */
 const asMessage: Accepted = { whole: graphqlType, stream: undefined };
 
-const asJson: Accepted = { whole: jsonType, stream: undefined };
-
 /** The parameters of a request as they came: in the target of a GET, in a body, or parsed by a transport such as a WebSocket. */
 type Given = { readonly target: string } | { readonly body: Buffer } | { readonly content: unknown };
 
 /** A request for an operation. */
 type Received = Pick<RequestContext, 'exchange' | 'viewer' | 'accepted'>;
 
-function createTasks(options: GraphqlOptions) {
+/** Returns a function that reads a request. */
+function createTaskReader(options: GraphqlOptions) {
   const { config, plugins: others = [] } = options;
   const documents = createDocuments(config, options.schema, others.length === 0);
   const persisted = createPersistedOperations(config, options.persisted);
@@ -134,16 +123,11 @@ function createTasks(options: GraphqlOptions) {
   const readInTurn = createReadInTurn(documents, persisted, options.recheck);
 
   /**
-   * The operation of a request of a viewer, or the error of one that names its document wrongly; undefined for any other request that
-   * Yoga is going to reject. Registers the document of a request that wants that.
+   * The operation of a request of a viewer; undefined for a request that Yoga is going to reject. Registers the document of a request
+   * that wants that.
    */
-  function resolve(
-    params: unknown,
-    viewer: Viewer,
-    named: Named,
-  ): CheckedOperation | GraphQLError | undefined {
-    if (typeof named !== 'string' || !isRecord(params))
-      return named instanceof GraphQLError ? named : undefined;
+  function resolve(params: unknown, viewer: Viewer, named: Named): CheckedOperation | undefined {
+    if (typeof named !== 'string' || !isRecord(params)) return undefined;
     const document = documents.read(named);
     if ('errors' in document) return undefined;
     persisted.register(params, viewer);
@@ -154,8 +138,7 @@ function createTasks(options: GraphqlOptions) {
 
   function workOf(received: Received, given: Given, params: unknown, named: Named): Work {
     const { viewer, accepted } = received;
-    const resolved = viewer ? resolve(params, viewer, named) : undefined;
-    const found = resolved && 'operation' in resolved ? resolved : undefined;
+    const found = viewer ? resolve(params, viewer, named) : undefined;
     const type = found?.operation.type;
     const respond = () => runByYoga(received, given, params, type);
     const variables = isRecord(params) ? params.variables : undefined;
@@ -173,51 +156,24 @@ function createTasks(options: GraphqlOptions) {
     return { kind: 'query', run };
   }
 
-  return {
-    documents,
-    readInTurn,
-    resolve,
-    of(received: Received, given: Given): Task {
-      const prepare = () => {
-        const params = paramsOf(given);
-        return readInTurn(params, received, (viewer, named) =>
-          workOf({ ...received, viewer }, given, params, named),
-        );
-      };
-      if (received.viewer) return { cacheKey: cacheKeyOf(received, given, options.persisted), prepare };
-      // Requests of anonymous clients run one after the other. All other work that is ready comes before the next of them.
-      const runInTurn = () =>
-        inTurn('anonymous', async () => {
-          const work = await prepare();
-          const done = await work.run();
-          return 'isCacheable' in done ? done.response : done;
-        });
-      return { cacheKey: undefined, prepare: () => other(runInTurn) };
-    },
+  return (received: Received, given: Given): Task => {
+    const prepare = () => {
+      const params = paramsOf(given);
+      return readInTurn(params, received, (viewer, named) =>
+        workOf({ ...received, viewer }, given, params, named),
+      );
+    };
+    if (received.viewer) return { cacheKey: cacheKeyOf(received, given, options.persisted), prepare };
+    // Requests of anonymous clients run one after the other. All other work that is ready comes before the next of them.
+    const runInTurn = () =>
+      inTurn('anonymous', async () => {
+        const work = await prepare();
+        const done = await work.run();
+        return 'isCacheable' in done ? done.response : done;
+      });
+    return { cacheKey: undefined, prepare: () => other(runInTurn) };
   };
 }
-
-/** Makes the function that reads the operations of a batch. */
-const batchReader =
-  (
-    { documents, readInTurn, resolve, of }: ReturnType<typeof createTasks>,
-    sender: { readonly exchange: Exchange; readonly viewer: Viewer },
-  ): Batch['read'] =>
-  async (content) =>
-    readInTurn(content, sender, (viewer, named): BatchedOperation | undefined => {
-      if (!viewer) return undefined;
-      const found = resolve(content, viewer, named);
-      // Rejected now: if a later operation of the batch registered its hash, it would run without having been counted.
-      if (found instanceof GraphQLError)
-        return { type: undefined, complexity: 0, task: responseOf({ errors: [found] }, jsonType) };
-      const variables = isRecord(content) && isRecord(content.variables) ? content.variables : {};
-      const measured = found && measure(documents, found, variables);
-      return {
-        type: found?.operation.type,
-        complexity: measured && 'complexity' in measured ? measured.complexity : 0,
-        task: of({ ...sender, viewer, accepted: asJson }, { content }),
-      };
-    });
 
 /** A key that equal requests of a viewer share; undefined for requests whose response is never cached. */
 function cacheKeyOf(
@@ -239,6 +195,10 @@ function paramsOf(given: Given): unknown {
   if ('target' in given) return paramsIn(new URLSearchParams(given.target.split(/\?(.*)/s)[1]));
   const read = readJson(given.body.toString(), 'The body');
   if ('problem' in read) return unreadableRequest(read.problem);
+  if (Array.isArray(read.value))
+    return unreadableRequest(
+      'The body is a list, but a request has one operation; send each in a request of its own',
+    );
   return read.value ?? unreadableRequest('The body must be an object with a query, and not null');
 }
 

@@ -14,15 +14,15 @@ export function createRateLimits(
   const tokens = createRateLimit('token', config.RATE_LIMIT, shared);
   const addresses = createRateLimit('address', config.RATE_LIMIT_ANONYMOUS, shared);
   /**
-   * Counts one or more requests, and sets the `RateLimit` headers of the response. Returns after how many seconds the client may try
-   * again if they exceed the limit, undefined otherwise.
+   * Counts a request, and sets the `RateLimit` headers of the response. Returns after how many seconds the client may try
+   * again if that exceeds the limit, undefined otherwise.
    * @param key the key for requests of the same token; undefined for an anonymous client.
    */
-  return (exchange: Exchange, key: string | undefined, requests?: number): number | undefined => {
+  return (exchange: Exchange, key: string | undefined): number | undefined => {
     const { isExceeded, headers } =
       key === undefined
-        ? addresses.spend(addressOf(exchange.request, config.TRUST_PROXY), requests)
-        : tokens.spend(key, requests);
+        ? addresses.spend(addressOf(exchange.request, config.TRUST_PROXY))
+        : tokens.spend(key);
     Object.assign(exchange.headers, headers);
     return isExceeded ? Number(headers['Retry-After']) : undefined;
   };
@@ -97,9 +97,9 @@ export function createRateLimit(name: string, limit: number, shared: pg.Pool | u
     count.ends = now + Math.min(told.msBeforeNext, window * 1_000);
   }
 
-  function share(key: string, count: Count, requests: number): void {
-    count.untold += requests;
-    count.recent += requests;
+  function share(key: string, count: Count): void {
+    count.untold++;
+    count.recent++;
     if (count.recent < portion) return;
     const points = count.untold;
     count.untold = 0;
@@ -113,14 +113,14 @@ export function createRateLimit(name: string, limit: number, shared: pg.Pool | u
   const policy = `"${name}";q=${limit};w=${window}`;
   return {
     /**
-     * Counts one or more requests.
+     * Counts a request.
      * @returns the headers of draft-ietf-httpapi-ratelimit-headers-10, and `Retry-After` for a limit that is exceeded.
      */
-    spend(key: string, requests = 1) {
+    spend(key: string) {
       if (limit === 0) return { isExceeded: false, headers: {} };
       const now = currentTime();
       const count = current(key, now);
-      count.points += requests;
+      count.points++;
       const isExceeded = count.points > limit;
       const reset = Math.ceil((count.ends - now) / 1_000);
       const headers: Record<string, string> = {
@@ -129,7 +129,7 @@ export function createRateLimit(name: string, limit: number, shared: pg.Pool | u
       };
       if (isExceeded) headers['Retry-After'] = String(reset);
       // Requests over the limit are not shared: a client over its limit must not make the gateway write.
-      else if (store) share(key, count, requests);
+      else if (store) share(key, count);
       return { isExceeded, headers };
     },
   };

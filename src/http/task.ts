@@ -1,6 +1,5 @@
 /** The work of a request, which an API prepares and the pipeline runs (`server/pipeline.ts`). */
 
-import type { OperationTypeNode } from 'graphql';
 import type { HttpResponse, StreamedResponse } from './response.ts';
 
 /** A request that an API has read. */
@@ -11,21 +10,6 @@ export interface Task {
   prepare(): Work | Promise<Work>;
   /** Makes another response of the task's, for a client that wants to know of changes. No deadline applies. */
   follow?: ((current: HttpResponse) => Promise<HttpResponse | StreamedResponse>) | undefined;
-}
-
-/** A request with a list of operations, each of them a request of its own. */
-export interface Batch {
-  readonly operations: readonly unknown[];
-  /** Reads an operation, when it is the user's turn; undefined if the token has ended meanwhile. Nothing is run. */
-  read(operation: unknown): Promise<BatchedOperation | undefined>;
-}
-
-export interface BatchedOperation {
-  /** Undefined for one that cannot be run. Its complexity is 0. */
-  readonly type: OperationTypeNode | undefined;
-  readonly complexity: number;
-  /** Its work; or its response, if it names its document wrongly. */
-  readonly task: Task | HttpResponse;
 }
 
 /** The prepared work of a request. */

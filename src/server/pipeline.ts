@@ -32,7 +32,7 @@ import { createRateLimits } from '../http/rateLimit.ts';
 import { ambiguityOf, asksForPage, isFromLoopback, isRead } from '../http/request.ts';
 import { type HttpResponse, isResponse, type StreamedResponse } from '../http/response.ts';
 import { formFor } from '../http/send.ts';
-import type { Batch, OtherWork, Query, Task, Work } from '../http/task.ts';
+import type { OtherWork, Query, Task, Work } from '../http/task.ts';
 import { createPages } from '../pages/pages.ts';
 import { createRestHandler } from '../rest/handler.ts';
 import { type Context, createContext, type OperationHooks } from '../schema/context.ts';
@@ -101,7 +101,6 @@ async function respond(steps: Steps, exchange: Exchange): Promise<HttpResponse |
   const reading = (endpoint === 'graphql' ? steps.graphql : steps.rest)(exchange, viewer);
   const task = reading instanceof Promise ? await reading : reading;
   if (isResponse(task)) return task;
-  if ('operations' in task) return steps.runBatch(exchange, viewer, task);
   const running = steps.runTask(exchange, viewer, task);
   return task.follow ? steps.follow(exchange, await running, task.follow) : running;
 }
@@ -132,10 +131,6 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, fail: Fail) {
   }
   const runTask = createTaskRunner({ responseCache, hooks }, access.shed, onChanged);
   const handlers = createHandlers(options, viewers, fail);
-  function admit(exchange: Exchange, viewer: Viewer | null, more: number): HttpResponse | undefined {
-    const tooMany = more > 0 ? access.count(exchange, viewer, more) : undefined;
-    return tooMany ?? (access.shed(exchange, viewer) ? tooBusy(exchange) : undefined);
-  }
   const parts: PipelineParts = {
     persisted: hooks.persisted,
     recheck: handlers.recheck,
@@ -148,13 +143,6 @@ function createSteps(options: ServerOptions, deadlines: Deadlines, fail: Fail) {
     async follow(exchange: Exchange, current: HttpResponse | StreamedResponse, follow: Follow) {
       deadlines.end(exchange);
       return 'stream' in current ? current : follow(current);
-    },
-    async runBatch(exchange: Exchange, viewer: Viewer | null, batch: Batch): Promise<HttpResponse> {
-      if (!hooks.runBatch) throw new Error('nothing runs batches');
-      return hooks.runBatch(exchange, batch, {
-        admit: (more) => admit(exchange, viewer, more),
-        run: async (task) => runTask(exchange, viewer, task),
-      });
     },
     hasGraphiql: config.GRAPHIQL === 'on',
     namesOrigins: config.CORS_ORIGINS !== undefined,
@@ -187,7 +175,6 @@ const createInnerRunner =
   async (outer, inner, viewer) => {
     const task = await (inner.endpoint === 'graphql' ? graphql : rest)(inner, viewer);
     if (isResponse(task)) return task;
-    if ('operations' in task) throw new Error('a tool makes no batches');
     return runTask(outer, viewer, task, inner);
   };
 
@@ -217,9 +204,9 @@ function createAccess(
     return false;
   }
 
-  /** Counts requests. @returns the response if they are too many. */
-  function count(exchange: Exchange, viewer: Viewer | null, requests?: number): HttpResponse | undefined {
-    const retryAfter = limitRate(exchange, rateKeyOf(viewer), requests);
+  /** Counts the request. @returns the response if there are too many. */
+  function count(exchange: Exchange, viewer: Viewer | null): HttpResponse | undefined {
+    const retryAfter = limitRate(exchange, rateKeyOf(viewer));
     return retryAfter === undefined
       ? undefined
       : errorResponse(exchange.endpoint, tooManyRequests(retryAfter));
@@ -249,7 +236,6 @@ function createAccess(
 
   return {
     shed,
-    count,
     /**
      * Finds the viewer, and then counts the request: by its token rather than by its address, which many clients may share. A
      * request is not counted if the lookup of its token fails.
@@ -357,7 +343,6 @@ function createHandlers(options: ServerOptions, viewers: Viewers, fail: Fail) {
       live,
       tokenFor,
       recheck,
-      takesBatches: hooks.runBatch !== undefined,
     }),
     rest: createRestHandler({
       createContext: contextOf,

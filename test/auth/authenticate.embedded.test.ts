@@ -7,7 +7,7 @@ import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { addressOf } from '../../src/http/clientAddress.ts';
 import { graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
-import { hasBatches, hasTools } from '../support/settings.ts';
+import { hasTools } from '../support/settings.ts';
 import { databaseWith } from '../support/setUp.ts';
 
 const { database, alice, bob } = await databaseWith('alice', 'bob');
@@ -39,7 +39,7 @@ it.each([
 ])(
   'requests whose token %s while their bodies are being received are rejected with 401',
   async (how, why, end) => {
-    const settings = { BATCHING: 'on', MCP: 'write' };
+    const settings = { MCP: 'write' };
     const gateway = await openTestGateway(await openBeside(database), { settings });
     const { id, token } = await createToken(database.pool, 'alice', how);
     const viewer = { query: '{ viewer { username } }' };
@@ -48,7 +48,6 @@ it.each([
       ['/graphql', viewer],
       ['/graphql', { query: 'mutation { activateTemplate(template: { databaseId: 2 }) { viewer { id } } }' }],
     ];
-    if (hasBatches) requests.push(['/graphql', [viewer, viewer]]);
     if (hasTools) requests.push(['/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' }]);
     const connections = await Promise.all(
       requests.map(async ([path, content]) => {

@@ -7,11 +7,10 @@ import { readConfig } from '../../src/config/config.ts';
 import { createDocuments, createReadInTurn } from '../../src/graphql/documents.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { postGraphql } from '../support/gateway.ts';
-import { hasBatches } from '../support/settings.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway, database, alice, bob } = await gatewayWith(['alice', 'bob'], {
-  settings: { BATCHING: 'on', MAX_TOKENS: '50000' },
+  settings: { MAX_TOKENS: '50000' },
 });
 
 let sent = 0;
@@ -25,41 +24,33 @@ function costly() {
   const query = `query Q${sent++} { viewer { ...F0 } } ${fragments.join(' ')} fragment F200 on User { id }`;
   return { query };
 }
-const several = () => Array.from({ length: 6 }, costly);
-
-const inBatch = (name: string, bodyOf: () => unknown): [string, () => unknown[]][] =>
-  hasBatches ? [[name, () => [bodyOf()]]] : [];
 
 async function post(token: string, body: unknown) {
   const response = await postGraphql(gateway, token, body);
   return { status: response.status, challenge: response.headers.get('WWW-Authenticate') };
 }
 
-it.each<[string, () => unknown[]]>([['requests', several], ...inBatch('operations of a batch', several)])(
-  'many %s with costly documents of one user delay another user by few of them',
-  async (_, bodies) => {
-    const answered: unknown[] = [];
-    const all = bodies().map((body) => post(alice.token, body).then((response) => answered.push(response)));
-    for (const query of ['{ viewer { id } }', '{ viewer { username } }', '{ dttDevices { totalCount } }'])
-      expect(await post(bob.token, { query })).toMatchObject({ status: 200 });
-    expect(answered.length).toBeLessThan(Math.max(1, all.length / 2));
-    await Promise.all(all);
-  },
-);
+it('many requests with costly documents of one user delay another user by few of them', async () => {
+  const answered: unknown[] = [];
+  const all = Array.from({ length: 6 }, () =>
+    post(alice.token, costly()).then((response) => answered.push(response)),
+  );
+  for (const query of ['{ viewer { id } }', '{ viewer { username } }', '{ dttDevices { totalCount } }'])
+    expect(await post(bob.token, { query })).toMatchObject({ status: 200 });
+  expect(answered.length).toBeLessThan(all.length / 2);
+  await Promise.all(all);
+});
 
-it.each<[string, () => unknown]>([['request', costly], ...inBatch('batch', costly)])(
-  'a %s whose token is revoked while its document waits gets 401',
-  async (name, body) => {
-    const { id, token } = await createToken(database.pool, 'alice', name);
-    const [first, second] = [post(token, costly()), post(token, body())];
-    await first;
-    await revokeToken(database.pool, id);
-    expect(await second).toEqual({
-      status: 401,
-      challenge: 'Bearer error="invalid_token", error_description="the token is unknown or revoked"',
-    });
-  },
-);
+it('a request whose token is revoked while its document waits gets 401', async () => {
+  const { id, token } = await createToken(database.pool, 'alice', 'request');
+  const [first, second] = [post(token, costly()), post(token, costly())];
+  await first;
+  await revokeToken(database.pool, id);
+  expect(await second).toEqual({
+    status: 401,
+    challenge: 'Bearer error="invalid_token", error_description="the token is unknown or revoked"',
+  });
+});
 
 it('a document that nobody waits for any more is not read, and one that is cached does not wait', async () => {
   const documents = createDocuments(readConfig({}));

@@ -6,11 +6,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { executions } from '../../src/schema/operation.ts';
 import { getGraphql, type TestGateway } from '../support/gateway.ts';
-import { hasBatches, hasTools, hasWebSockets } from '../support/settings.ts';
+import { hasTools, hasWebSockets } from '../support/settings.ts';
 import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
-const settings = { BATCHING: 'on', MCP: 'read' };
+const settings = { MCP: 'read' };
 // Nothing is cached, so that nothing but its own execution makes a response.
 const { gateway, alice } = await gatewayWith(['alice'], { settings, cacheBytes: 0 });
 const caching = await gatewayBeside(gateway.database, { settings });
@@ -35,7 +35,6 @@ const bodyOf = (query: string, variables: string) =>
 
 const ways: Record<string, Send> = {
   'by POST': (query, variables, at) => post(at, '/graphql', json, bodyOf(query, variables)),
-  'in a batch': (query, variables, at) => post(at, '/graphql', json, `[${bodyOf(query, variables)}]`),
   'as events': (query, variables, at) => post(at, '/graphql', 'text/event-stream', bodyOf(query, variables)),
   'by GET': async (query, variables, at) => (await getGraphql(at, alice.token, { query, variables })).text(),
   'by a WebSocket': async (query, variables, at) => {
@@ -51,11 +50,7 @@ const ways: Record<string, Send> = {
       `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"graphqlQuery","arguments":${bodyOf(query, variables)}}}`,
     ),
 };
-const missing = [
-  ...(hasBatches ? [] : ['in a batch']),
-  ...(hasTools ? [] : ['by a tool']),
-  ...(hasWebSockets ? [] : ['by a WebSocket']),
-];
+const missing = [...(hasTools ? [] : ['by a tool']), ...(hasWebSockets ? [] : ['by a WebSocket'])];
 const names = Object.keys(ways).filter((name) => !missing.includes(name));
 
 /** What the responses to a request say, and how many executions each took. A repeated request takes the same way. */

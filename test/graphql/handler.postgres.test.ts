@@ -167,6 +167,7 @@ it.each<Case>([
     ['[', 'The body is not JSON: Unexpected end of JSON input'],
     ['\uFEFF ', 'The body is not JSON: Unexpected end of JSON input'],
     ['null', 'The body must be an object with a query, and not null'],
+    ['[{}]', 'The body is a list, but a request has one operation; send each in a request of its own'],
   ].map(
     ([body = '', message = '']): Case => [`a body "${body}"`, body, always(400), failure(message), byPost],
   ),

@@ -88,17 +88,6 @@ describe('a rate limit', () => {
     return through;
   }
 
-  it('counts a request with as many points as it is given, in its own count and the shared one', async () => {
-    const { shared, shares } = openStore();
-    const limit = createRateLimit('x', 40, shared);
-    expect(limit.spend('alice', 10).headers.RateLimit).toBe('"x";r=30;t=60');
-    await beginSharing();
-    expect(shares()).toEqual([['x:alice', 10]]);
-    limit.spend('alice');
-    expect(limit.spend('alice', 30)).toMatchObject({ isExceeded: true });
-    expect(shares()).toHaveLength(1);
-  });
-
   it('adds the counts of other gateways to its own, shared and not yet shared', async () => {
     const { counted, shared, query } = openStore();
     const limit = createRateLimit('x', 40, shared);

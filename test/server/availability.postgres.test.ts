@@ -5,7 +5,7 @@ import { createFakeFeed } from '../support/feed.ts';
 import { graphqlOnce, openAt, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
 import { queryOnce } from '../support/postgres.ts';
-import { hasBatches, hasTools, hasWebSockets } from '../support/settings.ts';
+import { hasTools, hasWebSockets } from '../support/settings.ts';
 import { databaseWith } from '../support/setUp.ts';
 import { connectSocket } from '../support/sockets.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
@@ -29,7 +29,7 @@ async function open(url: string): Promise<TestGateway> {
   const opened = await openAt(url, { connections: 5, statement: 2_000 });
   // The change feed stays, so known tokens need no look-up.
   const openChangeFeed = async () => createFakeFeed().feed;
-  const options = { settings: { MCP: 'write', BATCHING: 'on' }, logLevel: 'info' };
+  const options = { settings: { MCP: 'write' }, logLevel: 'info' };
   gateway = await openTestGateway({ ...opened, openChangeFeed }, options);
   return gateway;
 }
@@ -53,8 +53,6 @@ const requests = (
   // It is compiled the second time.
   ['application/json', { query }],
   ['*/*', undefined, `/graphql?query=${encodeURIComponent(query)}`],
-  // Each operation of a batch has its own error.
-  ['*/*', [{ query }, { query }], '/graphql', 200],
   ['text/event-stream', { query }],
   ['multipart/mixed;subscriptionSpec=1.0', { query }],
   // The call of a tool has its error in its result.
@@ -69,7 +67,7 @@ const requests = (
 /** Asks on every transport, with a known token and one that has to be looked up. */
 async function ask(asked: TestGateway) {
   for (const [accept, body, target = '/graphql', ofKnown = 503] of requests(alice.dttTemplates[0])) {
-    if ((target === '/mcp' && !hasTools) || (Array.isArray(body) && !hasBatches)) continue;
+    if (target === '/mcp' && !hasTools) continue;
     for (const [token, status] of [[alice.token, ofKnown] as const, [other, 503] as const]) {
       const given = await fetch(`${asked.url}${target}`, {
         method: body ? 'POST' : 'GET',

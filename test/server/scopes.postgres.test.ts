@@ -12,7 +12,7 @@ import { createToken } from '../../src/auth/tokens.ts';
 import { routes } from '../../src/rest/routes.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { newFolder } from '../support/newFolder.ts';
-import { hasBatches, hasPersistedFile, hasTools, hasWebSockets } from '../support/settings.ts';
+import { hasPersistedFile, hasTools, hasWebSockets } from '../support/settings.ts';
 import { gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 import { connect } from '../support/toolClient.ts';
@@ -25,7 +25,7 @@ await writeFile(
    "Creates." mutation Created($id: Int!) { activateTemplate(${reference}) { scheduleTypeChanged } createApiToken(name: "x") { secret } }
    "Reads." query Tokens { viewer { currentToken { id } } }`,
 );
-const settings = { MCP: 'write', BATCHING: 'on', PERSISTED_OPERATIONS_FILE: file };
+const settings = { MCP: 'write', PERSISTED_OPERATIONS_FILE: file };
 const { gateway, alice: account } = await gatewayWith(['alice'], { settings });
 const tokens = new Map<Scope, string>();
 const clients = new Map<Scope, Client>();
@@ -143,11 +143,6 @@ const cases: [string, Scope, Run][] = [
         : (scope) => get(target())(scope),
     ];
   }),
-  ...when(hasBatches, [
-    ['a batch of queries', 'read', post(() => [{ query }, { query: '{ __typename }' }])],
-    ['a batch with an activation', 'activate', post(() => [{ query }, { query: activation() }])],
-    ['a batch with revokeApiToken', 'manage', post(() => [{ query: revocation }])],
-  ]),
   ...when(hasPersistedFile, [
     [
       'a persisted activation',

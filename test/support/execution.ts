@@ -25,7 +25,7 @@ export function preparing(settings: Record<string, string> = {}): (query: string
     if (!operation) return failed(noOperation(document.document, operationName));
     const measured = measure(documents, { document, operation }, variables);
     if ('errors' in measured || measured.complexity <= config.MAX_COMPLEXITY) return measured;
-    return failed(tooComplex('operation', measured.complexity, config.MAX_COMPLEXITY));
+    return failed(tooComplex(measured.complexity, config.MAX_COMPLEXITY));
   };
 }
 

@@ -13,9 +13,6 @@ export const variables = Object.keys(settings).flatMap((name) => [name, `${name}
 /** Whether there are tools for language models, one of the ways to run an operation. */
 export const hasTools = 'MCP' in settings;
 
-/** Whether a request may have several operations, another one. */
-export const hasBatches = 'BATCHING' in settings;
-
 /** Whether there are WebSockets, another one. */
 export const hasWebSockets = existsSync('src/extensions/webSockets');
 

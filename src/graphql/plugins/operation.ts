@@ -76,8 +76,8 @@ export function measure(
   return { variables: read.coerced, complexity };
 }
 
-export const tooComplex = (what: 'operation' | 'batch', complexity: number, most: number) =>
-  `The ${what} has a complexity of ${complexity}; at most ${most} is allowed`;
+export const tooComplex = (complexity: number, most: number) =>
+  `The operation has a complexity of ${complexity}; at most ${most} is allowed`;
 
 /**
  * Coerces the variables of an operation, and rejects one whose response may have too many fields. Pothos' plugin for complexity counts
@@ -95,8 +95,7 @@ export function useComplexity(
       if ('errors' in measured) throw new AggregateError(measured.errors);
       progress.variables = measured.variables;
       const { complexity } = measured;
-      if (complexity > MAX_COMPLEXITY)
-        throw requestError(tooComplex('operation', complexity, MAX_COMPLEXITY));
+      if (complexity > MAX_COMPLEXITY) throw requestError(tooComplex(complexity, MAX_COMPLEXITY));
     },
   };
 }

@@ -51,7 +51,6 @@ const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: tool };
 const transports: Readonly<Record<string, (gateway: ServedGateway) => Promise<string>>> = {
   POST: send(json, { query }),
   GET: send(json, `?query=${encodeURIComponent(query)}`),
-  'a batch': send(json, [{ query: `${query} # in a batch` }]),
   'an event stream': send('text/event-stream', { query }),
   'a multipart stream': send(multipart, { query }),
   'a subscription by an event stream': send('text/event-stream', { query: `subscription ${query}` }),
@@ -69,7 +68,6 @@ it('plugins that count resolvers and change results do so on every transport', a
     DATA_DIR: join(folder, 'data'),
     YOGA_PLUGINS: fileURLToPath(new URL('others.mjs', import.meta.url)),
     RESOLVED_FILE: resolved,
-    BATCHING: 'on',
     MCP: 'read',
   });
   for (const [name, ask] of Object.entries(transports)) {
