@@ -1,5 +1,5 @@
 /**
- * Diagnostics channels of Node for the parts of a request that take time. Tracing and the debug log subscribe to them. Without a
+ * Diagnostics channels of Node for the parts of a request that take time. Tracing subscribes to them. Without a
  * subscriber they cost almost nothing.
  */
 

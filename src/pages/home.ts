@@ -1,23 +1,21 @@
 /** The first page: what runs here, links to everything, and the first requests to try. */
 
-import { program, publicAddressOf } from '../config/config.ts';
+import { program } from '../config/config.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { asksForPage } from '../http/request.ts';
-import { type HttpResponse, textResponse } from '../http/response.ts';
+import type { HttpResponse } from '../http/response.ts';
 import { interfaceVersion, release } from '../version.ts';
 import type { AccountsElsewhere } from './accounts.ts';
 import { headerFor, linkItems, linksFor, type PageSettings } from './links.ts';
 import { pageResponse } from './page.ts';
 import { readTemplate } from './template.ts';
 
-const summary = 'A GraphQL gateway over trainer devices, training programs and lock sessions.';
 const versions = `Dovetail ${release}, with version ${interfaceVersion} of the REST interface`;
 
 /** The request headers that the response depends on. */
-const headers = { Vary: 'Accept, Authorization, Host, X-Forwarded-Proto' };
+const headers = { Vary: 'Authorization, Host, X-Forwarded-Proto' };
 
 /**
- * The page as HTML for browsers, and as text for terminals.
+ * Makes the page.
  * @param demoToken the token of the demo account, if there is one and the client may see it.
  * @param accounts set where accounts live elsewhere.
  */
@@ -28,7 +26,6 @@ export function homePage(
   accounts?: AccountsElsewhere,
 ): HttpResponse {
   const hasOnlyPersisted = config.PERSISTED_OPERATIONS === 'only';
-  const links = linksFor(config);
   // The Host header of the client goes into the response, so only characters of a host are allowed.
   const { host = '', 'x-forwarded-proto': protocol } = exchange.request.headers;
   const name = /^[\w.:[\]-]+$/.test(host) ? host : 'localhost:4000';
@@ -44,30 +41,18 @@ export function homePage(
     ],
   ];
   if (demoToken !== undefined) tokens.unshift(['The token of the demo account:', demoToken]);
-  if (asksForPage(exchange)) {
-    // No value has a character with a meaning in HTML.
-    const page = template.fill({
-      header: headerFor(config, '/'),
-      links: linkItems(links, './'),
-      token: demoToken ?? '',
-      versions,
-      commands: commands.map(([says, command]) => copyable(says, command)).join('\n'),
-      tokens: tokens.map(([says, code]) => copyable(says, code)).join('\n'),
-    });
-    const canAsk = demoToken !== undefined && !hasOnlyPersisted;
-    const html = canAsk ? page : page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '');
-    return pageResponse(html, template.policy, headers);
-  }
-  const lines = [
+  // No value has a character with a meaning in HTML.
+  const page = template.fill({
+    header: headerFor(config, '/'),
+    links: linkItems(linksFor(config), './'),
+    token: demoToken ?? '',
     versions,
-    summary,
-    '',
-    ...links.map(({ path, what }) => `  ${publicAddressOf(config, path.padEnd(16))} ${what}`),
-    '',
-    ...tokens.flatMap(([says, command]) => [says, `  ${command}`, '']),
-    ...commands.map(([, command]) => command),
-  ];
-  return textResponse(200, lines.join('\n'), { ...headers, 'Cache-Control': 'private, no-cache' });
+    commands: commands.map(([says, command]) => copyable(says, command)).join('\n'),
+    tokens: tokens.map(([says, code]) => copyable(says, code)).join('\n'),
+  });
+  const canAsk = demoToken !== undefined && !hasOnlyPersisted;
+  const html = canAsk ? page : page.replace(/<!--demo-->.*<!--\/demo-->\s*/s, '');
+  return pageResponse(html, template.policy, headers);
 }
 
 /** A request to each API, as a shell command. */

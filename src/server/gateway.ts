@@ -14,7 +14,7 @@ import { createTurns } from '../database/turns.ts';
 import { SetupError } from '../errors.ts';
 import { listen } from '../http/port.ts';
 import { createResponseCache } from '../http/responseCache.ts';
-import { createLogger, logStatements, standardError } from '../telemetry/log.ts';
+import { createLogger, standardError } from '../telemetry/log.ts';
 import { release } from '../version.ts';
 import { feedOptions, openExtensions } from './hooks.ts';
 import { cacheMaxAge } from './pipeline.ts';
@@ -71,7 +71,6 @@ export async function openGateway(config: Config) {
 }
 
 async function openParts(config: Config, logger: Logger, add: Add, stopping: AbortSignal) {
-  if (logger.isLevelEnabled('debug')) add(logStatements(logger));
   const limits = { connections: config.DATABASE_CONNECTIONS, statement: config.STATEMENT_TIMEOUT * 1_000 };
   const open = () => openDatabase(config, limits, logMigrations(logger));
   const database = add(await retryWhileInUse(longestLeaving, open));

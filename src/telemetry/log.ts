@@ -1,12 +1,10 @@
 /**
- * The log: lines of JSON on standard error, or readable lines if that is a terminal. There is one for each request, and at the level
- * `debug` one for each statement. Lines contain no personal data and no text of clients, and errors are stripped of values that may be
- * personal. To replace it: use any logger with pino's interface.
+ * The log: lines of JSON on standard error, or readable lines if that is a terminal. There is one for each request. Lines contain
+ * no personal data and no text of clients, and errors are stripped of values that may be personal. To replace it: use any logger with
+ * pino's interface.
  */
 
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { type DestinationStream, type Logger, pino } from 'pino';
-import { requestSpans, statementSpans } from '../channels.ts';
 import { systemCodeOf } from '../errors.ts';
 import { nameOfEndpoint, type Outcome } from '../http/exchange.ts';
 
@@ -79,12 +77,12 @@ async function openTerminal(): Promise<DestinationStream> {
     translateTime: 'SYS:HH:MM:ss',
     singleLine: true,
     // The subject of an entry comes first.
-    messageFormat: ({ msg, operation, status, code, sql, ms }) =>
-      [msg, operation, status, code, sql, ms === undefined ? undefined : `${ms} ms`]
+    messageFormat: ({ msg, operation, status, code, ms }) =>
+      [msg, operation, status, code, ms === undefined ? undefined : `${ms} ms`]
         .filter((part) => part !== undefined)
         .join(' ')
         .replace(controls, ' '),
-    ignore: 'pid,hostname,operation,status,code,sql,ms',
+    ignore: 'pid,hostname,operation,status,code,ms',
   });
   // JSON escapes the other control characters.
   return { write: (line) => void stderr.write(readable(line.trimEnd().replace(controls, ' '))) };
@@ -136,38 +134,6 @@ export function createRequestLog(logger: Logger): (outcome: Outcome) => void {
       },
       status === undefined ? 'client left' : 'responded',
     );
-  };
-}
-
-/** Logs every statement of a request from now on, until it is closed: its text and duration, without values. */
-export function logStatements(logger: Logger): { close(): Promise<void> } {
-  /** The id of the request whose code is running. */
-  const current = new AsyncLocalStorage<string>();
-  const began = new WeakMap<object, number>();
-  requestSpans.start.bindStore(current, ({ exchange }) => exchange.id);
-  const listeners = {
-    start(message: object) {
-      began.set(message, performance.now());
-    },
-    end() {},
-    asyncStart() {},
-    asyncEnd(message: { text: string; error?: unknown }) {
-      const entry = {
-        request: current.getStore(),
-        sql: message.text.replace(/\s+/g, ' ').trim(),
-        ms: inMilliseconds(performance.now() - (began.get(message) ?? Number.NaN)),
-        ...(message.error !== undefined && { failed: true }),
-      };
-      logger.debug(entry, 'statement');
-    },
-    error() {},
-  };
-  statementSpans.subscribe(listeners);
-  return {
-    async close() {
-      requestSpans.start.unbindStore(current);
-      statementSpans.unsubscribe(listeners);
-    },
   };
 }
 

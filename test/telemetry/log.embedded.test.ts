@@ -145,7 +145,6 @@ it.each<[object, string, string]>([
     'responded',
     'INFO: responded GET /dtt 200 0.42 ms {"request":"id","endpoint":"rest","method":"GET"}',
   ],
-  [{ request: 'id', sql: `'{a}'`, ms: 3 }, 'statement', `INFO: statement '{a}' 3 ms {"request":"id"}`],
   [{}, 'a\u001b[2Jb\u009b', 'INFO: a [2Jb'],
   [{ a: '\u001b[2J\u009b' }, 'said', 'INFO: said {"a":"\\u001b[2J "}'],
 ])('a terminal is shown %o as a line for people', async (entry, message, line) => {
