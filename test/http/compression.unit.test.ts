@@ -48,6 +48,8 @@ describe('a response', () => {
     for (const status of [200, 400, 500]) {
       expect(await made(1_023, status)).not.toHaveProperty('Content-Encoding');
       expect(await made(1_023, status)).toHaveProperty('Vary', 'Accept-Encoding');
+      // Errors are not to be cached, and nothing is said about others.
+      expect((await made(1_023, status))['Cache-Control']).toBe(status < 400 ? undefined : 'no-store');
       expect(await made(1_024, status)).toHaveProperty('Content-Encoding', 'gzip');
     }
   });

@@ -2,7 +2,8 @@
 
 import { type IncomingMessage, request } from 'node:http';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import type { Exchange } from '../../src/http/exchange.ts';
+import { errorResponse, httpErrors } from '../../src/http/errorResponse.ts';
+import { type Exchange, nameOfEndpoint } from '../../src/http/exchange.ts';
 import { ambiguityOf } from '../../src/http/request.ts';
 import { jsonResponse, textResponse } from '../../src/http/response.ts';
 import { send } from '../../src/http/send.ts';
@@ -96,6 +97,13 @@ describe('an exchange', () => {
         .end();
     });
 
+  const envelopes = new Map([
+    ['rest', '{"ok":false,"error":"Bad request"}'],
+    ['graphql', '{"errors":[{"message":"Bad request","extensions":{"code":"BAD_USER_INPUT"}}]}'],
+    ['page', 'Bad request\n'],
+    ['own', '{"error":"Bad request"}'],
+  ]);
+
   it.each([
     ['/api/v1', 'rest', '/api/v1', '/api/v1'],
     ['/api/v1/dtt?limit=1?', 'rest', '/api/v1/dtt?limit=1?', '/api/v1/dtt'],
@@ -107,11 +115,16 @@ describe('an exchange', () => {
     ['http://elsewhere', 'page', '/', '/'],
     ['http://elsewhere?a=/graphql', 'page', '/?a=/graphql', '/'],
     ['/http://elsewhere/graphql', 'page', '/http://elsewhere/graphql', '/http://elsewhere/graphql'],
-  ])('for the target %s has the endpoint %s', async (target, endpoint, expected, path) => {
-    handle = ({ response }) => response.end();
-    await ask(target);
-    expect(seen).toMatchObject({ endpoint, target: expected, path, operation: undefined });
-  });
+  ])(
+    'for the target %s has the endpoint %s, and errors in its envelope',
+    async (target, endpoint, expected, path) => {
+      handle = ({ response }) => response.end();
+      await ask(target);
+      expect(seen).toMatchObject({ endpoint, target: expected, path, operation: undefined });
+      const { body } = errorResponse(seen.endpoint, httpErrors.badRequest);
+      expect(String(body)).toBe(envelopes.get(nameOfEndpoint(seen.endpoint)));
+    },
+  );
 
   it('gets no second response', async () => {
     const again = vi.fn();

@@ -251,18 +251,22 @@ describe('the gateway responds to', () => {
   });
 
   it('an upgrade to an unsupported protocol, and runs nothing that follows on the connection', async () => {
-    const { socket, received } = await openRaw(gateway.url);
-    // What follows is the body of a request whose head was lost.
-    socket.write(
-      graphql(JSON.stringify({ query: subscription }), json + events + offer) +
-        post('/graphql', validBody).slice(0, -validBody.length),
-    );
-    await expect.poll(received).toContain('event: next');
-    const version = gateway.responseCache.versionOf(alice.userId);
-    socket.write(post(activation(), '{"isActive":true}'));
-    await sleep(300);
-    expect(gateway.responseCache.versionOf(alice.userId)).toBe(version);
-    socket.destroy();
+    const { client, pool } = gateway.database;
+    const where = { id: alice.userId };
+    await client.user.update({ where, data: { activeTemplateId: null } });
+    const holder = await pool.connect();
+    await holder.query('BEGIN; LOCK TABLE "DttDevice"');
+    const { socket, ended } = await openRaw(gateway.url);
+    // What follows while this request waits is the body of one whose head was lost.
+    socket.write(get('/api/v1/dtt?limit=7', offer) + post('/graphql', validBody).slice(0, -validBody.length));
+    await sleep(200);
+    socket.write(activate('{"isActive":true}'));
+    await sleep(200);
+    await holder.query('ROLLBACK');
+    holder.release();
+    expect(parseResponses(await ended())).toMatchObject([{ status: 200 }]);
+    await sleep(200);
+    expect(await client.user.findUnique({ where })).toMatchObject({ activeTemplateId: null });
   });
 });
 
