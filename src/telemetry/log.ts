@@ -39,20 +39,11 @@ function openBlocks(): DestinationStream {
     minLength: blockSize / 2,
     maxWrite: blockSize,
     maxLength: mostWaiting,
+    periodicFlush: flushDelay,
     // A slow reader must not stop the process: the next flush tries again.
     retryEAGAIN: () => false,
   });
-  // Not `periodicFlush`, which wakes an idle process as well.
-  let isDue = false;
-  const flushLater = () => {
-    if (isDue) return;
-    isDue = true;
-    setTimeout(() => {
-      isDue = false;
-      blocks.flush();
-    }, flushDelay).unref();
-  };
-  blocks.on('error', flushLater);
+  blocks.on('error', () => {});
   process.on('exit', () => {
     try {
       blocks.flushSync();
@@ -60,12 +51,7 @@ function openBlocks(): DestinationStream {
       // The reader is too slow, or gone.
     }
   });
-  return {
-    write(line) {
-      blocks.write(line);
-      flushLater();
-    },
-  };
+  return blocks;
 }
 
 /** A line for each entry, with the stack of an error below it. Loaded only where there is a terminal. */
