@@ -3,7 +3,6 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { findToken } from '../../src/auth/tokens.ts';
 import { openDatabase } from '../../src/database/database.ts';
 import { copyTemplate, copyUnmigrated, type TestDatabase, withClient } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
@@ -72,7 +71,6 @@ Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. N
         "error: command-argument value 'gold' is invalid for argument 'tier'. Allowed choices are free, ultra.",
       ],
       [1, ['demo'], hasOthers],
-      [1, ['demo', '--reset'], hasOthers],
     ])('exits with %i for %j, and prints the reason', async (code, args, message) => {
       const { stderr, ...exit } = await dovetail(...args);
       expect(exit).toEqual({ code, stdout: '' });
@@ -114,7 +112,7 @@ it('a folder without a database is reported, and no database is created in it', 
   expect(await readdir(folder)).toEqual([]);
 });
 
-it('`demo` creates the demo account, prints its token, and resets the account but not its tokens', async () => {
+it('`demo` creates the demo account, and prints its token', async () => {
   const folder = await copyTemplate();
   const database = await open(folder);
   const { client } = database;
@@ -127,15 +125,6 @@ it('`demo` creates the demo account, prints its token, and resets the account bu
   expect(first).toMatchObject({ code: 0, stderr: 'The demo account is there. Its token:\n' });
   expect(first.stdout).toBe(await readFile(join(folder, 'demo-token'), 'utf8'));
   expect((await demo()).stdout).toBe(first.stdout);
-
-  const token = first.stdout.trim();
-  const before = await findToken(database.sql, token);
-  await client.dttSession.deleteMany();
-  await client.user.updateMany({ data: { subscriptionTier: 'free' } });
-  const reset = await demo('--reset');
-  expect(reset).toEqual({ ...first, stderr: 'The demo account is as it was at first. Its token:\n' });
-  expect(await client.dttSession.count()).toBe(60);
-  expect(await findToken(database.sql, token)).toMatchObject({ id: before?.id });
 
   await client.apiToken.deleteMany();
   await client.user.updateMany({ data: { subscriptionTier: 'free' } });

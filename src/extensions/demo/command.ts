@@ -6,20 +6,18 @@ import { say } from '../../cli/output.ts';
 import { readConfig } from '../../config/config.ts';
 import { SetupError } from '../../errors.ts';
 import { type Extension, ownersOf } from '../../extensionPoints.ts';
-import { checkOnlyDemo, prepareDemo, resetDemo } from './demoAccount.ts';
+import { checkOnlyDemo, prepareDemo } from './demoAccount.ts';
 import { demoUsername } from './demoData.ts';
 
-export async function runDemo(extensions: readonly Extension[], reset: boolean): Promise<void> {
+export async function runDemo(extensions: readonly Extension[]): Promise<void> {
   const owners = ownersOf(extensions);
   await withDatabase(
     readConfig(process.env),
     async (database, config) => {
       const { DATABASE_URL, DATA_DIR } = config;
       await checkOnlyDemo(database.pool, owners);
-      if (reset) await resetDemo(database.pool, owners);
       const onServer = DATABASE_URL !== undefined;
-      const state = `The demo account is ${reset ? 'as it was at first' : 'there'}`;
-      if (onServer && reset) return say(`${state}. Its tokens stay valid, and none is printed.`);
+      const state = 'The demo account is there';
       // The token for a server's database is stored nowhere, so it is printed this once.
       const token = await prepareDemo(database, onServer ? undefined : DATA_DIR, new Date(), owners);
       if (token === undefined)

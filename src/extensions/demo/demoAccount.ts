@@ -11,7 +11,6 @@ import { createToken, findToken, TokenError } from '../../auth/tokens.ts';
 import type { AccountOwner } from '../../auth/users.ts';
 import type { ConnectedDatabase } from '../../database/database.ts';
 import { makeFolder } from '../../database/embedded/folder.ts';
-import { tables } from '../../database/models.ts';
 import { inTransaction } from '../../database/transaction.ts';
 import { SetupError } from '../../errors.ts';
 import { demoUsername, loadDemoData } from './demoData.ts';
@@ -65,12 +64,6 @@ export async function prepareDemo(
   return token;
 }
 
-/**
- * All tables except the counts of the rate limit, quoted. They are emptied by name: CASCADE would also empty tables of other programs
- * that refer to them.
- */
-const emptied = tables.filter((table) => table !== 'RateLimit').map((table) => `"${table}"`);
-
 /** The first record of the demo account: others may have its name. */
 const firstRecord = `"DttDevice" WHERE "bubbleId" = 'dtt-demo-1'`;
 
@@ -91,31 +84,3 @@ export async function checkOnlyDemo(
     'This database has users of its own, or accounts that live elsewhere, and the demo account needs an empty database: name another database in DATABASE_URL or DATA_DIR. To get one here, start over: stop the gateway and remove the folder postgres in DATA_DIR; on a server, make a new database.',
   );
 }
-
-/**
- * Replaces all data of the database by a new demo account. The tokens of the account stay valid: a running gateway shows
- * one of them, and others may be in use.
- * @throws {SetupError} for a database that has any other data. Nothing is changed then.
- */
-export const resetDemo = (pool: pg.Pool, owners: readonly Owner[] = []): Promise<void> =>
-  inTransaction(pool, async (client) => {
-    // The locks keep others from adding users until the transaction ends.
-    const locked = ['User', ...owners.map(({ table }) => table)].map((table) => `"${table}"`);
-    await client.query(`LOCK TABLE ${locked.join()} IN SHARE ROW EXCLUSIVE MODE`);
-    await checkOnlyDemo(client, owners);
-    // As JSON, so that all columns are restored.
-    const { rows: tokens } = await client.query<{ token: string }>(
-      `SELECT to_jsonb(t)::text AS token FROM "ApiToken" t JOIN "User" u ON u.id = "userId" WHERE username = $1 ORDER BY t.id`,
-      [demoUsername],
-    );
-    // The ids begin again, as those of a new database do.
-    await client.query(`TRUNCATE ${emptied.join()} RESTART IDENTITY`);
-    await loadDemoData(client, new Date());
-    for (const { token } of tokens)
-      await client.query(
-        `INSERT INTO "ApiToken" SELECT (jsonb_populate_record(NULL::"ApiToken", $1::jsonb || jsonb_build_object(
-          'id', nextval(pg_get_serial_sequence('"ApiToken"', 'id')),
-          'userId', (SELECT id FROM "User" WHERE username = $2)))).*`,
-        [token, demoUsername],
-      );
-  });

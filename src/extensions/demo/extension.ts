@@ -22,10 +22,7 @@ export const demo: Extension<typeof settings> = {
       .description(
         'load the demo account into a database without other users, and print its token; on a server a new one, in place of the one printed before',
       )
-      .option('--reset', 'reload it, discarding changes; its tokens stay valid')
-      .action(async ({ reset = false }: { reset?: boolean }) =>
-        (await import('./command.ts')).runDemo(extensions, reset),
-      ),
+      .action(async () => (await import('./command.ts')).runDemo(extensions)),
   ],
 
   starter: {
