@@ -44,15 +44,6 @@ export async function checkPort(host: string, setting: string, port: number): Pr
   throw new SetupError(`${setting} ${port} is taken by ${who}. Stop it, or ${next}`);
 }
 
-/** Whether a gateway can listen on the port, or already does. @throws {SetupError} if neither. */
-export async function describePort(host: string, setting: string, port: number): Promise<string> {
-  if (port === 0) return 'any that is free';
-  if ((await holderOf(host, port).catch(() => undefined)) === 'gateway')
-    return `a running gateway has ${port}`;
-  await checkPort(host, setting, port);
-  return `${port} is free`;
-}
-
 /** How long, in milliseconds, the program on a port may take to respond. */
 const timeout = 2_000;
 

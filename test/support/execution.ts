@@ -3,7 +3,7 @@
 import { GraphQLError } from 'graphql';
 import { readConfig } from '../../src/config/config.ts';
 import { createDocuments, noOperation } from '../../src/graphql/documents.ts';
-import { measure, tooComplex } from '../../src/graphql/plugins/operation.ts';
+import { measure } from '../../src/graphql/plugins/operation.ts';
 
 interface Asked {
   readonly operationName?: string;
@@ -24,8 +24,11 @@ export function preparing(settings: Record<string, string> = {}): (query: string
     const operation = document.operation(operationName);
     if (!operation) return failed(noOperation(document.document, operationName));
     const measured = measure(documents, { document, operation }, variables);
-    if ('errors' in measured || measured.complexity <= config.MAX_COMPLEXITY) return measured;
-    return failed(tooComplex(measured.complexity, config.MAX_COMPLEXITY));
+    const { complexity } = { complexity: 0, ...measured };
+    const most = config.MAX_COMPLEXITY;
+    return complexity <= most
+      ? measured
+      : failed(`The operation has a complexity of ${complexity}; at most ${most} is allowed`);
   };
 }
 

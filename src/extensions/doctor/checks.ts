@@ -8,11 +8,10 @@ import { printJson } from '../../cli/output.ts';
 import { type Config, readConfig } from '../../config/config.ts';
 import { findEmbedded, hasDatabase, openEmbedded } from '../../database/embedded/embedded.ts';
 import { folderOf } from '../../database/embedded/folder.ts';
-import { errorText } from '../../errors.ts';
+import { errorText, SetupError } from '../../errors.ts';
 import type { Extension, Found } from '../../extensionPoints.ts';
-import { describePort } from '../../http/port.ts';
 import { folderAdvice } from './advice.ts';
-import { type Finding, problemOf, runChecks } from './finding.ts';
+import { type Finding, runChecks } from './finding.ts';
 import { examineServer } from './server.ts';
 
 export async function examine(
@@ -24,10 +23,10 @@ export async function examine(
     config = readConfig(env, extensions);
   } catch (error) {
     const advice = 'Correct the variable, or unset it for the default.';
-    const lines = problemOf(error).says.split('\n');
-    return lines.map((says) => ({ check: 'settings', state: 'problem', says, advice }));
+    if (!(error instanceof SetupError)) throw error;
+    return error.message.split('\n').map((says) => ({ check: 'settings', state: 'problem', says, advice }));
   }
-  const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DATA_DIR, HOST, PORT } = config;
+  const { DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DATA_DIR } = config;
   return [
     ...(await runChecks([
       ['node', () => `Node ${process.versions.node}`],
@@ -36,10 +35,7 @@ export async function examine(
     ...(await (url === undefined
       ? runChecks([['database', () => checkFolder(DATA_DIR)]])
       : examineServer({ url, directUrl }))),
-    ...(await runChecks([
-      ['port', () => describePort(HOST, 'PORT', PORT)],
-      ...extensions.flatMap(({ checks }) => checks?.(config) ?? []),
-    ])),
+    ...(await runChecks(extensions.flatMap(({ checks }) => checks?.(config) ?? []))),
   ];
 }
 

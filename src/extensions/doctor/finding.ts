@@ -1,6 +1,5 @@
 /** What a check finds, and how a list of checks is run. */
 
-import { SetupError } from '../../errors.ts';
 import type { Check } from '../../extensionPoints.ts';
 
 export interface Finding {
@@ -15,19 +14,13 @@ export interface Finding {
 export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const [check, find, isVital] of checks) {
-    const found = await Promise.resolve().then(find).catch(problemOf);
+    const found = await find();
     if (found === undefined) continue;
     const isGood = typeof found === 'string';
     findings.push(isGood ? { check, state: 'ok', says: found } : { check, state: 'problem', ...found });
     if (isVital && !isGood) break;
   }
   return findings;
-}
-
-/** The problem, if the error is one with which a start fails. @throws any other error. */
-export function problemOf(error: unknown): { says: string } {
-  if (error instanceof SetupError) return { says: error.message };
-  throw error;
 }
 
 /** How long, in milliseconds, a check waits for a statement. */

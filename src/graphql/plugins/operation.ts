@@ -76,9 +76,6 @@ export function measure(
   return { variables: read.coerced, complexity };
 }
 
-export const tooComplex = (complexity: number, most: number) =>
-  `The operation has a complexity of ${complexity}; at most ${most} is allowed`;
-
 /**
  * Coerces the variables of an operation, and rejects one whose response may have too many fields. Pothos' plugin for complexity counts
  * nothing beneath the schema's own fields and nothing beneath `first: 0` (docs/decisions/own-limits.md).
@@ -95,7 +92,10 @@ export function useComplexity(
       if ('errors' in measured) throw new AggregateError(measured.errors);
       progress.variables = measured.variables;
       const { complexity } = measured;
-      if (complexity > MAX_COMPLEXITY) throw requestError(tooComplex(complexity, MAX_COMPLEXITY));
+      if (complexity > MAX_COMPLEXITY)
+        throw requestError(
+          `The operation has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`,
+        );
     },
   };
 }
