@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { demoGateway } from '../support/setUp.ts';
 import { expectAccessible } from './axe.ts';
-import { type Tab, useBrowser } from './browser.ts';
+import { type Tab, type TabOptions, useBrowser } from './browser.ts';
 import { expectView, openAccountMenu, signIn, signInToDemo } from './console.ts';
 import { type ConsoleView, views } from './views.ts';
 
@@ -11,8 +11,8 @@ const browser = useBrowser();
 const gateway = await demoGateway();
 
 /** Opens a view, signed in to the demo account. */
-async function openView({ path, ...view }: ConsoleView): Promise<Tab> {
-  const tab = await browser.open(gateway.url + path);
+async function openView({ path, ...view }: ConsoleView, options?: TabOptions): Promise<Tab> {
+  const tab = await browser.open(gateway.url + path, options);
   await signInToDemo(tab.page);
   await expectView(tab.page, view);
   return tab;
@@ -121,7 +121,7 @@ it('begins with a link that skips the navigation, and focuses the heading of a v
 });
 
 it('opens the query of a view in GraphiQL, where it returns what the view shows, with the token of the tab', async () => {
-  const { page } = await openView(views.programs);
+  const { page } = await openView(views.programs, { expected: /401 \(Unauthorized\)/ });
   await page.locator('.sources summary').click();
   await page.getByRole('link', { name: 'Open in GraphiQL' }).first().click();
   await page.locator('.graphiql-query-editor').getByText('Programs').first().waitFor();

@@ -174,7 +174,7 @@ describe.each([
 it('the home page adds the slash that a proxy has not asked for', async () => {
   const gateway = await openDemoGateway();
   onTestFinished(gateway.close);
-  const { page } = await browser.open(`${gateway.url}/healthz`);
+  const { page } = await browser.open(`${gateway.url}/healthz`, { expected: /404 \(Not Found\)/ });
   const sent: string[] = [];
   page.on('request', (request) => sent.push(`${request.method()} ${new URL(request.url()).pathname}`));
   await page.route('**/dovetail', async (route) =>
