@@ -172,15 +172,16 @@ interface Drawn {
 const always = { id: { not: -1 } };
 const never = { id: -1 };
 
-function comparisons(name: string, field: Field): fc.Arbitrary<Drawn> {
-  const { type, isNullable } = field;
-  const one = fc.constantFrom(...values[type]);
-  const operators = ['eq', ...(type === 'Boolean' ? [] : ['ne', 'in'])]
+const operatorsOf = ({ type, isNullable }: Field) =>
+  ['eq', ...(type === 'Boolean' ? [] : ['ne', 'in'])]
     .concat(['String', 'Boolean'].includes(type) ? [] : ['lt', 'lte', 'gt', 'gte'])
     .concat(type === 'String' ? ['contains', 'startsWith'] : [])
     .concat(isNullable ? ['isNull'] : []);
+
+function comparisons(name: string, field: Field): fc.Arbitrary<Drawn> {
+  const one = fc.constantFrom(...values[field.type]);
   const single = fc
-    .constantFrom(...operators)
+    .constantFrom(...operatorsOf(field))
     .chain((operator) =>
       (operator === 'in' ? fc.array(one, { maxLength: 4 }) : operator === 'isNull' ? fc.boolean() : one).map(
         (value) => [operator, value] as const,
@@ -432,6 +433,17 @@ async function checkBounds(
   ])
     expect(await ask(name, { ...asked, ...beyond })).toMatchObject({ totalCount: all.length, nodes: [] });
 }
+
+it.each(Object.keys(types))('each comparison of each field of %s has its meaning', async (name) => {
+  for (const [fieldName, field] of Object.entries(typeOf(name).fields))
+    for (const operator of operatorsOf(field))
+      for (const one of operator === 'isNull' ? [true, false] : values[field.type].slice(0, 4)) {
+        const value = operator === 'in' ? [one] : one;
+        const all = await expected(name, meaningOf(field, operator, value), usual[name] ?? []);
+        const where = { [fieldName]: { [operator]: value } };
+        expect(idsOf(await ask(name, { where, first: mostItems })), JSON.stringify(where)).toEqual(all);
+      }
+});
 
 it.each(Object.keys(types))(
   `pages of %s have the rows that Prisma’s client finds, in the same order (seed ${seed})`,
