@@ -202,8 +202,9 @@ it(`responds to random requests without internal errors or data of other account
     `fuzz: ${sent} requests in ${seconds} s; idle heap ${Math.round(before.heap / 2 ** 20)} and ${Math.round(after.heap / 2 ** 20)} MiB\n`,
   );
   expect(gateway.output.stderr).toBe('');
-  // The pool may have opened more of its connections to the database since.
-  expect(after.sockets).toBeLessThanOrEqual(before.sockets + databaseConnections);
+  // The pool may have opened more of its connections to the database since. On a busy machine, closed ones are released later.
+  const sockets = async () => (await readIdleUsage()).sockets;
+  await expect.poll(sockets).toBeLessThanOrEqual(before.sockets + databaseConnections);
   expect(after.heap - before.heap).toBeLessThan(16 * 2 ** 20);
 });
 
