@@ -3,6 +3,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type pg from 'pg';
+import type { ApiToken } from '../database/generated/prisma/client.ts';
 import type { Sql } from '../database/reader/sql.ts';
 import { inTransaction } from '../database/transaction.ts';
 import { beyondScope, type ErrorCode, tokenMessages, unauthenticated } from '../errors.ts';
@@ -24,6 +25,7 @@ interface IssuedToken {
   id: number;
   /** The secret itself: shown now and never again. */
   token: string;
+  row: ApiToken;
 }
 
 /** A token as its owner sees it. */
@@ -203,13 +205,13 @@ export async function addToken(
   const token = newSecret();
   const {
     rows: [added],
-  } = await client.query<{ id: number }>(
+  } = await client.query<ApiToken>(
     `INSERT INTO "ApiToken" ("userId", name, scope, "expiresAt", slot, digest, prefix)
-     VALUES ($1, $2, $3, $4, $5, decode($6, 'hex'), $7) RETURNING id`,
+     VALUES ($1, $2, $3, $4, $5, decode($6, 'hex'), $7) RETURNING *`,
     [user.id, name, scope, expiresAt, slot, digestOf(token), prefixOf(token)],
   );
   if (!added) throw new Error('the database has added no token');
-  return { id: added.id, token };
+  return { id: added.id, token, row: added };
 }
 
 /**
@@ -273,14 +275,14 @@ const unknownUser = (username: string) =>
  * @param userId for another user the token does not exist. By default it may be anybody's.
  * @throws {TokenError} when no active token has the id.
  */
-export async function revokeToken(database: Database, id: number, userId?: number): Promise<void> {
-  const { rowCount } = await database.query(
+export async function revokeToken(database: Database, id: number, userId?: number): Promise<ApiToken> {
+  const { rows } = await database.query<ApiToken>(
     `UPDATE "ApiToken" SET "revokedAt" = $2
      WHERE id = $1 AND "revokedAt" IS NULL AND ("expiresAt" IS NULL OR "expiresAt" > $2)
-       AND ($3::integer IS NULL OR "userId" = $3)`,
+       AND ($3::integer IS NULL OR "userId" = $3) RETURNING *`,
     [id, new Date(), userId],
   );
-  if (rowCount === 0) noActive(id);
+  return rows[0] ?? noActive(id);
 }
 
 /**
@@ -288,7 +290,7 @@ export async function revokeToken(database: Database, id: number, userId?: numbe
  * @param keep how long, in milliseconds, the secret that is replaced stays valid. The one before that is invalid at once.
  * @throws {TokenError} when no active token has the id.
  */
-export async function rotateToken(database: Database, id: number, keep: number): Promise<IssuedToken> {
+export async function rotateToken(database: Database, id: number, keep: number) {
   const token = newSecret();
   const now = Date.now();
   const { rowCount } = await database.query(

@@ -144,18 +144,18 @@ builder.mutationField('createApiToken', (t) =>
           'When it expires. By default it does not. Needed if the current token expires, and then not after that one.',
       }),
     },
-    resolve: async (_root, { name, scopes, expiresAt }, { viewer, prisma, changeTokens, loaders }) => {
+    resolve: async (_root, { name, scopes, expiresAt }, { viewer, changeTokens, loaders }) => {
       const highest = highestOf(scopes);
       if (!highest) throw argumentError('scopes', tokenMessages.noScope);
       const scope = highest === 'manage' && viewer.isOnLoopback ? 'manage_on_loopback' : highest;
-      const { id, token: secret } = await changeTokens(async (connection, validUntil) => {
+      const { row, token: secret } = await changeTokens(async (connection, validUntil) => {
         // A token never makes one with more than it has itself, in scope or in time.
         if ((expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) > validUntil)
           throw argumentError('expiresAt', tokenMessages.outlives);
         return addToken(connection, viewer, { name, scope, expiresAt });
       });
       loaders.clear();
-      return { secret, token: await prisma.apiToken.findUniqueOrThrow({ where: { id } }) };
+      return { secret, token: row };
     },
   }),
 );
@@ -173,11 +173,12 @@ builder.mutationField('revokeApiToken', (t) =>
         description: 'The token to revoke.',
       }),
     },
-    resolve: async (_root, args, { viewer, prisma, changeTokens, loaders }) => {
+    resolve: async (_root, args, { viewer, changeTokens, loaders }) => {
       const id = idOf('ApiToken', args.token, 'token');
-      await changeTokens((connection) => revokeToken(connection, id, viewer.id), id === viewer.tokenId);
+      const endsOwn = id === viewer.tokenId;
+      const token = await changeTokens((connection) => revokeToken(connection, id, viewer.id), endsOwn);
       loaders.clear();
-      return { token: await prisma.apiToken.findUniqueOrThrow({ where: { id } }) };
+      return { token };
     },
   }),
 );

@@ -9,12 +9,7 @@ const timeout = 5_000;
 
 export async function checkUpstream(base: string, token: string | undefined): Promise<Found> {
   // Without UPSTREAM_TOKEN, each client sends the token of its own account. A rejected token shows as well that the upstream responds.
-  const upstream = createUpstream({
-    base,
-    token: token ?? 'doctor',
-    isConfigured: true,
-    timing: { timeout, retries: 0 },
-  });
+  const upstream = createUpstream({ base, token: token ?? 'doctor', timing: { timeout, retries: 0 } });
   try {
     await upstream.get('/users/me');
     return `${upstream.base} responds, and accepts the token`;
