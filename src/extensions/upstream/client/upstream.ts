@@ -289,3 +289,13 @@ export function isNotOffered(error: unknown): error is UpstreamRejection {
   if (!(error instanceof UpstreamRejection)) return false;
   return [404, 405, 501].includes(error.status) || error.said === 'Invalid ID' || isForbidden(error);
 }
+
+/** The response of a path; undefined if the upstream has neither the operation nor the record. */
+export async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
+  try {
+    return await upstream.get(path, signal);
+  } catch (error) {
+    if (isNotOffered(error) || isMissing(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,7 +1,7 @@
 /** The account of a token of the upstream. */
 
 import { z } from 'zod';
-import { isMissing, isNotOffered, type Upstream, UpstreamError, unreadable } from '../client/upstream.ts';
+import { getOptional, type Upstream, UpstreamError, unreadable } from '../client/upstream.ts';
 import { count, firstIssue, int, name, recordId, text, username } from './fields.ts';
 import { readPages } from './list.ts';
 
@@ -22,16 +22,6 @@ export const user = z.object({
 });
 
 export type Account = z.output<typeof user>;
-
-/** The response of a path; undefined if the upstream has neither the operation nor the record. */
-async function getOptional(upstream: Upstream, path: string, signal?: AbortSignal): Promise<unknown> {
-  try {
-    return await upstream.get(path, signal);
-  } catch (error) {
-    if (isNotOffered(error) || isMissing(error)) return undefined;
-    throw error;
-  }
-}
 
 /**
  * The user of the token, by `/users/me`. An upstream with the documented operations only has no such path. Then the records tell

@@ -5,7 +5,7 @@
 
 import type pg from 'pg';
 import { z } from 'zod';
-import { isNotOffered } from '../client/upstream.ts';
+import { getOptional, isNotOffered } from '../client/upstream.ts';
 import { areSessionsComplete, noteMissingSessions } from './accountFreshness.ts';
 import { recordId } from './fields.ts';
 import { kinds, parseRecord } from './kinds.ts';
@@ -215,9 +215,7 @@ async function pullLocks(run: Run): Promise<void> {
   const { account, upstream, signal, transaction } = run;
   await pullKind(run, kinds.lockTemplates);
   await pullKind(run, kinds.lockSessions);
-  const response = await upstream.get('/lkbx/templates/active', signal).catch((error: unknown) => {
-    if (!isNotOffered(error)) throw error;
-  });
+  const response = await getOptional(upstream, '/lkbx/templates/active', signal);
   // Null if no session is active. Any other response without an id does not tell.
   const id = response === null ? null : z.object({ id: recordId }).safeParse(response).data?.id;
   if (id === undefined) return;

@@ -245,8 +245,15 @@ describe('a list that the upstream forbids', () => {
       memory.lockSessions.set(id, { version: 1, ownerId: 1, isActive: false });
     }
     await refresh();
-    for (const [index, path] of ['/lkbx/sessions', '/lkbx/templates/active', '/lkbx/templates'].entries()) {
-      instead = (each) => (each.split('?', 1)[0] === path ? forbidden : undefined);
+    const unknown = new UpstreamRejection('no', { ...failed, status: 400 }, 'Lock template not found');
+    const rejections: [string, UpstreamRejection][] = [
+      ['/lkbx/sessions', forbidden],
+      ['/lkbx/templates/active', forbidden],
+      ['/lkbx/templates/active', unknown],
+      ['/lkbx/templates', forbidden],
+    ];
+    for (const [index, [path, rejection]] of rejections.entries()) {
+      instead = (each) => (each.split('?', 1)[0] === path ? rejection : undefined);
       addSessions(sessions + 1, sessions + 1 + index);
       requests.length = 0;
       await refresh();
