@@ -249,7 +249,7 @@ export type MetricValues = number | Iterable<readonly [label: string, value: num
 
 export type BannerEntry = readonly [name: string, text: string];
 
-/** The name of a check, and the check itself, which changes nothing. It throws the errors that a start would throw. */
+/** The name of a check, and the check itself, which changes nothing. */
 export type Check = readonly [
   name: string,
   find: () => Found | Promise<Found>,

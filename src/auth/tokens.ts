@@ -25,7 +25,6 @@ interface IssuedToken {
   id: number;
   /** The secret itself: shown now and never again. */
   token: string;
-  row: ApiToken;
 }
 
 /** A token as its owner sees it. */
@@ -160,7 +159,10 @@ export const createToken = (
   name: string,
   others: Omit<WantedToken, 'name'> = {},
 ): Promise<IssuedToken> =>
-  inTransaction(pool, (client) => addToken(client, { username }, { ...others, name }));
+  inTransaction(pool, async (client) => {
+    const { secret, token } = await addToken(client, { username }, { ...others, name });
+    return { id: token.id, token: secret };
+  });
 
 /**
  * Creates a token within a transaction.
@@ -171,7 +173,7 @@ export async function addToken(
   client: Database,
   owner: Owner,
   { name: given, scope = 'activate', expiresAt = null }: WantedToken,
-): Promise<IssuedToken> {
+): Promise<{ readonly secret: string; readonly token: ApiToken }> {
   const now = new Date();
   const name = given.trim().normalize('NFC');
   const problem = problemOfName(name);
@@ -200,18 +202,18 @@ export async function addToken(
     throw new TokenError(tokenMessages.taken(name), { argument: 'name' });
   if ('id' in owner && (await hasCreatedMany(client, user.id)))
     throw new TokenError(tokenMessages.tooOften(mostAnHour), { code: 'TOO_MANY_REQUESTS' });
-  const slot = slots.find((each) => !active.some((token) => token.slot === each));
+  const slot = slots.find((each) => !active.some((other) => other.slot === each));
   if (slot === undefined) throw new TokenError(tokenMessages.tooMany(maxActiveTokens), { code: 'FORBIDDEN' });
-  const token = newSecret();
+  const secret = newSecret();
   const {
-    rows: [added],
+    rows: [token],
   } = await client.query<ApiToken>(
     `INSERT INTO "ApiToken" ("userId", name, scope, "expiresAt", slot, digest, prefix)
      VALUES ($1, $2, $3, $4, $5, decode($6, 'hex'), $7) RETURNING *`,
-    [user.id, name, scope, expiresAt, slot, digestOf(token), prefixOf(token)],
+    [user.id, name, scope, expiresAt, slot, digestOf(secret), prefixOf(secret)],
   );
-  if (!added) throw new Error('the database has added no token');
-  return { id: added.id, token, row: added };
+  if (!token) throw new Error('the database has added no token');
+  return { secret, token };
 }
 
 /**
@@ -290,7 +292,7 @@ export async function revokeToken(database: Database, id: number, userId?: numbe
  * @param keep how long, in milliseconds, the secret that is replaced stays valid. The one before that is invalid at once.
  * @throws {TokenError} when no active token has the id.
  */
-export async function rotateToken(database: Database, id: number, keep: number) {
+export async function rotateToken(database: Database, id: number, keep: number): Promise<IssuedToken> {
   const token = newSecret();
   const now = Date.now();
   const { rowCount } = await database.query(

@@ -8,7 +8,7 @@ import { type Identity, identityColumns } from './identity.ts';
 import { checkPooler, createSession, isPooled, isUnresponsive, unresponsive } from './session.ts';
 
 /** The settings that name a server. */
-export type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
+type ServerSetting = 'DATABASE_URL' | 'DATABASE_DIRECT_URL';
 
 /** The connection settings of the server that a setting names. */
 export const serverOf = (url: string): pg.ClientConfig => ({ connectionString: withPlainSslMode(url) });

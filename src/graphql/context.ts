@@ -9,12 +9,6 @@ import type { PreparedOperation, Values } from '../schema/operation.ts';
 import type { CheckedDocument } from './documents.ts';
 import type { Accepted } from './overHttp.ts';
 
-/** An operation that may be executed. */
-export interface CheckedOperation {
-  readonly document: CheckedDocument;
-  readonly operation: PreparedOperation;
-}
-
 /** What plugins have found out so far. */
 interface Progress {
   document?: CheckedDocument;

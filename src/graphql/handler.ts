@@ -22,7 +22,8 @@ import { createExplorer } from '../pages/apps.ts';
 import type { TokenFor } from '../pages/page.ts';
 import type { Context } from '../schema/context.ts';
 import type { LiveReads } from '../schema/liveReads.ts';
-import type { CheckedOperation, RequestContext } from './context.ts';
+import type { PreparedOperation } from '../schema/operation.ts';
+import type { RequestContext } from './context.ts';
 import { createDocuments, createReadInTurn, type Named } from './documents.ts';
 import { received as receivedFrom, requestFor } from './fetch.ts';
 import {
@@ -126,23 +127,22 @@ function createTaskReader(options: GraphqlOptions) {
    * The operation of a request of a viewer; undefined for a request that Yoga is going to reject. Registers the document of a request
    * that wants that.
    */
-  function resolve(params: unknown, viewer: Viewer, named: Named): CheckedOperation | undefined {
+  function resolve(params: unknown, viewer: Viewer, named: Named): PreparedOperation | undefined {
     if (typeof named !== 'string' || !isRecord(params)) return undefined;
     const document = documents.read(named);
     if ('errors' in document) return undefined;
     persisted.register(params, viewer);
     const { operationName: name } = params;
-    const operation = document.operation(typeof name === 'string' && name !== '' ? name : undefined);
-    return operation && { document, operation };
+    return document.operation(typeof name === 'string' && name !== '' ? name : undefined);
   }
 
   function workOf(received: Received, given: Given, params: unknown, named: Named): Work {
     const { viewer, accepted } = received;
     const found = viewer ? resolve(params, viewer, named) : undefined;
-    const type = found?.operation.type;
+    const type = found?.type;
     const respond = () => runByYoga(received, given, params, type);
     const variables = isRecord(params) ? params.variables : undefined;
-    if (type !== OperationTypeNode.QUERY || !accepted.whole || found?.operation.readsTokens(variables))
+    if (type !== OperationTypeNode.QUERY || !accepted.whole || found?.readsTokens(variables))
       return other(respond, type === OperationTypeNode.MUTATION);
     const run = async () => {
       const response = await respond();

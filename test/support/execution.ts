@@ -17,18 +17,12 @@ type Checked = { readonly complexity: number } | { readonly errors: readonly Gra
 export function preparing(settings: Record<string, string> = {}): (query: string, asked?: Asked) => Checked {
   const config = readConfig(settings);
   const documents = createDocuments(config);
-  const failed = (message: string) => ({ errors: [new GraphQLError(message)] });
   return (query, { operationName, variables = {} } = {}) => {
     const document = documents.read(query);
     if ('errors' in document) return document;
     const operation = document.operation(operationName);
-    if (!operation) return failed(noOperation(document.document, operationName));
-    const measured = measure(documents, { document, operation }, variables);
-    const { complexity } = { complexity: 0, ...measured };
-    const most = config.MAX_COMPLEXITY;
-    return complexity <= most
-      ? measured
-      : failed(`The operation has a complexity of ${complexity}; at most ${most} is allowed`);
+    if (!operation) return { errors: [new GraphQLError(noOperation(document.document, operationName))] };
+    return measure(config, documents, document, operation, variables);
   };
 }
 

@@ -22,6 +22,3 @@ export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
   }
   return findings;
 }
-
-/** How long, in milliseconds, a check waits for a statement. */
-export const timeout = 5_000;

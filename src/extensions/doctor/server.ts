@@ -13,8 +13,11 @@ import { createSession } from '../../database/session.ts';
 import { SetupError, withoutPassword } from '../../errors.ts';
 import type { Found } from '../../extensionPoints.ts';
 import { connectionAdvice, foreignTablesAdvice, schemaAdvice } from './advice.ts';
-import { type Finding, runChecks, timeout } from './finding.ts';
+import { type Finding, runChecks } from './finding.ts';
 import { findMissingRights, findSilentTriggers } from './rights.ts';
+
+/** How long, in milliseconds, a check waits for a statement. */
+const timeout = 5_000;
 
 /** A server that a start would use. */
 interface Server {

@@ -9,7 +9,7 @@ import { allows } from '../../auth/scopes.ts';
 import type { Config } from '../../config/config.ts';
 import { beyondScope, hiddenIn } from '../../errors.ts';
 import type { PreparedOperation, Values } from '../../schema/operation.ts';
-import type { CheckedOperation, GatewayContext, GatewayPlugin, RequestContext } from '../context.ts';
+import type { GatewayContext, GatewayPlugin, RequestContext } from '../context.ts';
 import { type CheckedDocument, type Documents, noOperation, rejected } from '../documents.ts';
 import { complexityOf, hasTooManyValues, isTooDeep, tooManyValues } from '../limits.ts';
 import { type Errors, errorCodeOf, requestError, unreadableRequest, withoutToken } from '../overHttp.ts';
@@ -58,21 +58,27 @@ export const useScopes = (): GatewayPlugin => ({
   },
 });
 
-/** The coerced variables and the complexity of an operation, or the errors of its variables. */
+/** The coerced variables and the complexity of an operation, or the errors for which it is not executed. */
 type Measured =
   | { readonly variables: Values; readonly complexity: number }
   | { readonly errors: readonly GraphQLError[] };
 
 export function measure(
+  { MAX_COMPLEXITY: most }: Pick<Config, 'MAX_COMPLEXITY'>,
   { schema }: Documents,
-  { document, operation }: CheckedOperation,
+  { document }: CheckedDocument,
+  operation: PreparedOperation,
   given: Values,
 ): Measured {
   if (isTooDeep(given)) return { errors: [unreadableRequest('The variables are nested too deeply')] };
   if (hasTooManyValues(given)) return { errors: [unreadableRequest(tooManyValues)] };
   const read = operation.coerce(given);
   if ('errors' in read) return rejected(read.errors);
-  const complexity = complexityOf(schema, document.document, operation.node, read.coerced);
+  const complexity = complexityOf(schema, document, operation.node, read.coerced);
+  if (complexity > most)
+    return rejected([
+      requestError(`The operation has a complexity of ${complexity}; at most ${most} is allowed`),
+    ]);
   return { variables: read.coerced, complexity };
 }
 
@@ -80,22 +86,14 @@ export function measure(
  * Coerces the variables of an operation, and rejects one whose response may have too many fields. Pothos' plugin for complexity counts
  * nothing beneath the schema's own fields and nothing beneath `first: 0` (docs/decisions/own-limits.md).
  */
-export function useComplexity(
-  { MAX_COMPLEXITY }: Pick<Config, 'MAX_COMPLEXITY'>,
-  documents: Documents,
-): GatewayPlugin {
+export function useComplexity(config: Pick<Config, 'MAX_COMPLEXITY'>, documents: Documents): GatewayPlugin {
   return {
     onParse({ context: { progress, params } }) {
       const { document, operation } = progress;
       if (!operation || !document) return;
-      const measured = measure(documents, { document, operation }, params.variables ?? {});
+      const measured = measure(config, documents, document, operation, params.variables ?? {});
       if ('errors' in measured) throw new AggregateError(measured.errors);
       progress.variables = measured.variables;
-      const { complexity } = measured;
-      if (complexity > MAX_COMPLEXITY)
-        throw requestError(
-          `The operation has a complexity of ${complexity}; at most ${MAX_COMPLEXITY} is allowed`,
-        );
     },
   };
 }
@@ -129,7 +127,7 @@ export function noteErrors(result: Errors, { exchange, progress }: RequestContex
 /** Logs what clients do not get to see: the causes of the errors that Yoga has masked. */
 export const useErrorLog = (): GatewayPlugin => ({
   onResultProcess({ result, serverContext }) {
-    // Batches do not come here.
+    // Yoga's type has lists of results, for batches, which are not run.
     if (!isAsyncIterable(result) && !Array.isArray(result)) noteErrors(result, serverContext);
   },
 });

@@ -15,7 +15,7 @@ import { noteErrors } from './operation.ts';
 export const useStreams = (): GatewayPlugin => ({
   onResultProcess({ result, setResult, setResultProcessor, serverContext }) {
     const { accepted, broken } = serverContext;
-    // Batches do not come here.
+    // Yoga's type has lists of results, for batches, which are not run.
     if (Array.isArray(result) || (accepted.whole && !isAsyncIterable(result))) return;
     const write = (each: ExecutionResult) => written(each, serverContext);
     const results = isAsyncIterable(result) ? mapAsyncIterator(result, write) : write(result);

@@ -148,14 +148,14 @@ builder.mutationField('createApiToken', (t) =>
       const highest = highestOf(scopes);
       if (!highest) throw argumentError('scopes', tokenMessages.noScope);
       const scope = highest === 'manage' && viewer.isOnLoopback ? 'manage_on_loopback' : highest;
-      const { row, token: secret } = await changeTokens(async (connection, validUntil) => {
+      const created = await changeTokens(async (connection, validUntil) => {
         // A token never makes one with more than it has itself, in scope or in time.
         if ((expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) > validUntil)
           throw argumentError('expiresAt', tokenMessages.outlives);
         return addToken(connection, viewer, { name, scope, expiresAt });
       });
       loaders.clear();
-      return { secret, token: row };
+      return created;
     },
   }),
 );
