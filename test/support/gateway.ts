@@ -275,6 +275,10 @@ export async function graphqlOnEveryPath(
   return { headers, ...response };
 }
 
+/** The header with the token of a request; none for an anonymous client. */
+export const authorizationOf = (token: string | undefined) =>
+  token === undefined ? {} : { Authorization: `Bearer ${token}` };
+
 /** Posts a body to the GraphQL API: a text as it is, and anything else as JSON. */
 export function postGraphql(
   { url }: Pick<TestGateway, 'url'>,
@@ -282,10 +286,9 @@ export function postGraphql(
   body: unknown,
   headers: Record<string, string> = {},
 ): Promise<Response> {
-  const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
   return fetch(`${url}/graphql`, {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json', ...authorization, ...headers },
+    headers: { 'Content-Type': 'application/json', ...authorizationOf(token), ...headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   });
 }
@@ -301,8 +304,9 @@ export function getGraphql(
     name,
     typeof value === 'string' ? value : JSON.stringify(value),
   ]);
-  const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
-  return fetch(`${url}/graphql?${new URLSearchParams(texts)}`, { headers: { ...authorization, ...headers } });
+  return fetch(`${url}/graphql?${new URLSearchParams(texts)}`, {
+    headers: { ...authorizationOf(token), ...headers },
+  });
 }
 
 /** Sends an operation to the GraphQL API once. */

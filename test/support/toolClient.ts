@@ -3,7 +3,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import type { TestGateway } from './gateway.ts';
+import { authorizationOf, type TestGateway } from './gateway.ts';
 import { newFolder } from './newFolder.ts';
 
 /** The versions of the protocol that are tested: with a handshake, and with an envelope for each request. */
@@ -21,7 +21,7 @@ export async function connect(
   );
   await client.connect(
     new StreamableHTTPClientTransport(new URL('/mcp', url), {
-      requestInit: { headers: token === undefined ? {} : { Authorization: `Bearer ${token}` } },
+      requestInit: { headers: authorizationOf(token) },
     }),
   );
   return client;
