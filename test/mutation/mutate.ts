@@ -59,18 +59,18 @@ const { reaches, loaded } = await measureReach(mutants, filters);
 
 /**
  * The files that reach the mutant, until the time is used up. First come those that are most about the source in the shortest time.
- * What is reached while the sources load, such as a table, may matter to each file that reaches anything of the same source, or to any file.
+ * What is reached while the sources load, such as a table, may matter to each file that imports the source.
  */
 function filesFor({ id, file }: Mutant): string[] {
   const ofSource = new Set(all.flatMap((other) => (other.file === file ? other.id : [])));
-  const shares = reaches.map((reach) => {
-    const own = reach.mutants.filter((each) => ofSource.has(each));
-    const share = own.length / Math.max(reach.mutants.length, 1);
-    return { ...reach, share, worth: share / reach.duration };
-  });
   const isLoaded = loaded.has(id);
-  const near = shares.filter(({ mutants, share }) => (isLoaded ? share > 0 : mutants.includes(id)));
-  const reaching = isLoaded && near.length === 0 ? shares : near;
+  const reaching = reaches
+    .filter(({ mutants, imported }) => (isLoaded ? imported.includes(file) : mutants.includes(id)))
+    .map(({ name, duration, mutants, imported }) => {
+      const share = mutants.filter((each) => ofSource.has(each)).length / Math.max(mutants.length, 1);
+      // A file may be about a table and run nothing of its source: then what else it imports counts.
+      return { name, duration, worth: Math.max(share, 1 / Math.max(imported.length, 1)) / duration };
+    });
   let left = Number(options.seconds) * 1_000;
   return reaching
     .sort((one, other) => other.worth - one.worth)

@@ -19,6 +19,8 @@ interface Reach {
   /** In milliseconds. */
   readonly duration: number;
   readonly mutants: readonly string[];
+  /** The sources that it imports, and those that they import. */
+  readonly imported: readonly string[];
 }
 
 /** What is kept from one time to the next. */
@@ -64,6 +66,16 @@ export const failuresOf = (module: TestModule): string[] => [
   ),
 ];
 
+/** The sources that a file of tests imports, directly or by others. */
+function sourcesOf({ project, moduleId }: TestModule): string[] {
+  const graphs = Object.values(project.vite.environments).map(({ moduleGraph }) => moduleGraph);
+  const found = new Set(graphs.flatMap((graph) => graph.getModuleById(moduleId) ?? []));
+  // A set also goes through what is added on the way.
+  for (const { importedModules } of found) for (const module of importedModules) found.add(module);
+  const names = [...found].flatMap(({ file }) => (file ? [relative(process.cwd(), file)] : []));
+  return names.filter((name) => name.startsWith('src/'));
+}
+
 /**
  * Files that have not changed since the last time are not run again, unless a source has changed.
  * @param filters parts of the names of the files. Without one, all take part.
@@ -81,7 +93,12 @@ export async function measureReach(mutants: readonly Mutant[], filters: string[]
     measured.loaded = [...new Set([...measured.loaded, ...loaded])];
     const mutants = module.ok() ? reached : [];
     const hash = hashOfFile(module.moduleId);
-    measured.files[nameOf(module)] = { hash, duration: duration + collectDuration, mutants };
+    measured.files[nameOf(module)] = {
+      hash,
+      duration: duration + collectDuration,
+      mutants,
+      imported: sourcesOf(module),
+    };
     writeFileSync(kept, JSON.stringify(measured));
     left -= 1;
     print(`${left} left: ${nameOf(module)}`);

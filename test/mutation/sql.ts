@@ -6,7 +6,9 @@ import { allMutators } from './node_modules/@stryker-mutator/instrumenter/dist/s
 const isSql = /\b(SELECT|FROM|WHERE|UPDATE|INSERT|DELETE|JOIN|AND|OR|ORDER BY|SET|VALUES|RETURNING)\b/;
 
 /** What is replaced, and by what. */
-const rules: readonly (readonly [RegExp, string])[] = [
+export type Rule = readonly [RegExp, string | ((found: string) => string)];
+
+export const sqlRules: readonly Rule[] = [
   // A condition up to the next one, without parentheses in it.
   [/ (AND|OR) (?:(?! AND | OR )[^()\n])+/g, ''],
   [/ AND /g, ' OR '],
@@ -29,11 +31,15 @@ const rules: readonly (readonly [RegExp, string])[] = [
   [/LEFT JOIN/g, 'JOIN'],
 ];
 
-/** The text with one fault each. */
-function* faultsIn(text: string): Generator<string> {
+/** The text with one fault each, and what the fault replaces. */
+export function* faultsIn(text: string, rules = sqlRules): Generator<{ text: string; fault: string }> {
   for (const [pattern, replacement] of rules)
-    for (const { index, 0: found } of text.matchAll(pattern))
-      yield text.slice(0, index) + replacement + text.slice(index + found.length);
+    for (const { index, 0: found } of text.matchAll(pattern)) {
+      const before = text.slice(0, index);
+      const changed = typeof replacement === 'string' ? replacement : replacement(found);
+      const fault = `line ${before.split('\n').length}: ${found} -> ${changed}`;
+      yield { text: before + changed + text.slice(index + found.length), fault };
+    }
 }
 
 /** What the mutator needs of a path of Babel. */
@@ -48,14 +54,14 @@ function* mutate({ node, parent }: Path): Generator<types.Node> {
     isSql.test(node.value) &&
     !types.isObjectProperty(parent, { key: node })
   ) {
-    for (const fault of faultsIn(node.value)) yield types.stringLiteral(fault);
+    for (const { text } of faultsIn(node.value)) yield types.stringLiteral(text);
     return;
   }
   if (!types.isTemplateLiteral(node) || types.isTaggedTemplateExpression(parent)) return;
   const { quasis, expressions } = node;
   if (!isSql.test(quasis.map(({ value }) => value.raw).join(' '))) return;
   for (const [place, { value }] of quasis.entries())
-    for (const raw of faultsIn(value.raw)) {
+    for (const { text: raw } of faultsIn(value.raw)) {
       const changed = quasis.map((quasi, index) =>
         index === place ? types.templateElement({ raw }) : quasi,
       );
