@@ -42,13 +42,11 @@ const begin = '-- Names of users are unique';
 
 const migrations = await readMigrations(new URL('prisma/migrations/', root));
 const mutants = migrations.flatMap(({ name, sql }) => {
-  const own = sql.indexOf(begin);
-  const [written, rest] = [sql.slice(0, Math.max(own, 0)), sql.slice(Math.max(own, 0))];
-  const code = rest.replace(/^ *--.*$/gm, '');
+  const written = sql.slice(0, Math.max(sql.indexOf(begin), 0));
+  const code = written.replace(/[^\n]/g, ' ') + sql.slice(written.length).replace(/^ *--.*$/gm, '');
   return [...faultsIn(code, [...sqlRules, ...rules])].map(({ text, fault }) => ({
-    name,
-    text: written + text,
-    fault,
+    ...{ name, fault },
+    text: written + text.slice(written.length),
   }));
 });
 const rankOf = ({ text }: { text: string }) => hashOf(options.seed, text);
@@ -61,12 +59,20 @@ const vitest = await openVitest('nothing');
 const project = vitest.getProjectByName('postgres');
 const found = await vitest.globTestSpecifications(filters.length > 0 ? filters : ['test/database']);
 const files = found.filter((file) => file.project === project);
+// This starts the server too.
+const { testModules: controls } = await vitest.runTestSpecifications(files);
+const failures = controls.flatMap(failuresOf);
+if (failures.length > 0) throw new Error(`without a fault: ${failures.join('\n')}`);
+const { engine } = project.getProvidedContext();
+if (engine.kind !== 'postgres') throw new Error('the project has no server');
+const { url } = engine;
+
 /** A file is asked earlier if it has noticed more. */
 const noticed = new Map<string, number>();
 const counts = { killed: 0, survived: 0, invalid: 0 };
 
 /** Makes a database with the fault, of which each test takes a copy. @returns whether the migration could be applied. */
-async function prepare(url: string, template: string, mutant: (typeof mutants)[number]): Promise<boolean> {
+async function prepare(template: string, mutant: (typeof mutants)[number]): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), 'dovetail-migrations-'));
   for (const { name, sql } of migrations) {
     mkdirSync(join(folder, name));
@@ -88,10 +94,8 @@ async function prepare(url: string, template: string, mutant: (typeof mutants)[n
 }
 
 async function look(mutant: (typeof mutants)[number], template: string): Promise<string | undefined> {
-  const { engine } = project.getProvidedContext();
-  if (engine.kind !== 'postgres') throw new Error('the project has no server');
-  if (!(await prepare(engine.url, template, mutant))) return 'invalid';
-  project.provide('engine', { ...engine, template });
+  if (!(await prepare(template, mutant))) return 'invalid';
+  project.provide('engine', { kind: 'postgres', url, template });
   const rank = (id: string) => noticed.get(id) ?? 0;
   for (const file of files.toSorted((one, other) => rank(other.moduleId) - rank(one.moduleId))) {
     vitest.state.filesMap.clear();
