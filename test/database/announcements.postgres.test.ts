@@ -331,6 +331,30 @@ it('an import that is not committed blocks no other transaction that uses, impor
   for (const actor of actors) await actor.end();
 });
 
+it.each([
+  ['DttTemplate', alice.dttTemplates[0], segment, '"templateId"', ''],
+  [
+    'DttSession',
+    alice.dttSessions[0],
+    '"TrainerSegment"',
+    '"sessionId"',
+    ', "trainerId" = NULL, "goneTrainerId" = 1',
+  ],
+  ['LockSession', alice.lockSessions[1], '"LockSegment"', '"sessionId"', ', "templateId" = NULL'],
+] as const)(
+  '%s gets another owner after those who change its segments have committed',
+  async (table, id, segments, column, more) => {
+    const [writer, viewer] = await Promise.all([openActor(), openActor()]);
+    await writer.run(`BEGIN; UPDATE ${segments} SET ${column} = ${column} WHERE ${column} = ${id}`);
+    await viewer.run(`BEGIN; UPDATE "${table}" SET "ownerId" = ${bob.userId}${more} WHERE id = ${id}`);
+    expect(await viewer.waits()).toBe(true);
+    await writer.run('COMMIT');
+    expect(await viewer.waits()).toBe(false);
+    await viewer.run('ROLLBACK');
+    for (const actor of [writer, viewer]) await actor.end();
+  },
+);
+
 describe('a database session', () => {
   let client: pg.Client;
   let heard: string[];

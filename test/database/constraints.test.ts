@@ -209,6 +209,7 @@ describe('the database', () => {
     const entries = async () =>
       (await database.pool.query('SELECT * FROM "DttLibraryEntry" ORDER BY "userId", "templateId"')).rows;
     const before = await entries();
+    await database.pool.query('UPDATE "DttLibraryEntry" SET "userId" = "userId"');
     expect(await write(`(${alice.userId}, ${own}, NULL), (${bob.userId}, ${other}, NULL)`)).toBe(0);
     for (const twice of [
       `(${alice.userId}, ${own}, now())`,

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeEach, describe, expect, inject, it, type TestContext, vi } from 'vitest';
-import { createToken, revokeToken, rotateToken } from '../../../src/auth/tokens.ts';
+import { createToken, rotateToken } from '../../../src/auth/tokens.ts';
 import { type Change, keepListening } from '../../../src/database/feed/changeFeed.ts';
 import { listenToServer } from '../../../src/database/feed/notify.ts';
 import { announcedTables } from '../../../src/database/models.ts';
@@ -143,28 +143,40 @@ describe('a template', () => {
     const [, id = 0] = alice.dttTemplates;
     await importTemplate(database.client, bob, id);
     await database.client.user.update({ where: { id: bob.userId }, data: { activeTemplateId: id } });
-    const announced = await announcedBy(run(`DELETE FROM "DttTemplate" WHERE id = ${id}`));
-    expect(announced).toEqual(
-      expect.arrayContaining(['alice DttTemplate', 'bob DttLibraryEntry', 'bob User']),
-    );
-    expect(announced.filter((text) => text.startsWith('carol'))).toEqual([]);
+    expect(await announcedBy(run(`DELETE FROM "DttTemplate" WHERE id = ${id}`))).toEqual([
+      'alice DttSession',
+      'alice DttTemplate',
+      'bob DttLibraryEntry',
+      'bob User',
+    ]);
   });
 });
 
-it('a token is announced when it is created, changed, revoked or deleted, and not when it is used', async () => {
-  let id = 0;
-  const create = async () => {
-    ({ id } = await createToken(database.pool, 'bob', 'announced'));
-  };
+it('a token is announced when it is created or deleted, or its validity changes, and not when it is used or renamed', async () => {
+  const created: { id?: number } = {};
+  const create = async () => Object.assign(created, await createToken(database.pool, 'bob', 'announced'));
   // The creation also locks the user's row, which changes nothing.
   expect(await announcedBy(create)).toEqual(['bob ApiToken']);
+  const { id = 0 } = created;
   expect(await announcedBy(() => rotateToken(database.pool, id, 0))).toEqual(['bob ApiToken']);
-  const use = () => database.client.apiToken.updateMany({ where: { id }, data: { lastUsedAt: new Date() } });
-  expect(await announcedBy(use)).toEqual([]);
-  expect(await announcedBy(() => revokeToken(database.pool, id))).toEqual(['bob ApiToken']);
-  expect(await announcedBy(() => database.client.apiToken.delete({ where: { id } }))).toEqual([
-    'bob ApiToken',
-  ]);
+  const set = (column: string, value: string) =>
+    run(`UPDATE "ApiToken" SET "${column}" = ${value} WHERE id = ${id}`);
+  for (const [column, value] of [
+    ['revokedAt', 'now()'],
+    ['expiresAt', 'now()'],
+    ['scope', `'read'`],
+    ['digest', `sha256('other')`],
+    ['previousDigest', `sha256('another')`],
+    ['previousValidUntil', 'now()'],
+    ['userId', '"userId"'],
+  ] as const)
+    expect(await announcedBy(set(column, value)), column).toEqual(['bob ApiToken']);
+  for (const [column, value] of [
+    ['lastUsedAt', 'now()'],
+    ['name', `'x'`],
+  ] as const)
+    expect(await announcedBy(set(column, value)), column).toEqual([]);
+  expect(await announcedBy(run(`DELETE FROM "ApiToken" WHERE id = ${id}`))).toEqual(['bob ApiToken']);
 });
 
 /** Tables that no response shows. */
