@@ -2,16 +2,15 @@
  * Puts faults into the triggers, functions and checks of the migrations, one after the other, and counts which of them the tests notice.
  *
  *     npx tsx test/mutation/migration.ts test/database/constraints test/database --draw 150
+ *
+ * The arguments are parts of the names of the files of tests, in the order in which they look for each fault.
  */
 
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { checksumOf, migrate, readMigrations } from '../../src/database/migrate.ts';
+import type { TestSpecification } from 'vitest/node';
+import { readMigrations } from '../../src/database/migrate.ts';
 import { root } from '../../src/root.ts';
-import { createDatabase, queryOnce } from '../support/postgres.ts';
+import { queryOnce } from '../support/postgres.ts';
 import { failuresOf, hashOf, openVitest, print } from './reach.ts';
 import { faultsIn, type Rule, sqlRules } from './sql.ts';
 
@@ -37,6 +36,9 @@ const rules: readonly Rule[] = [
   [/ IN \(/g, ' NOT IN ('],
 ];
 
+/** How many mutants are looked for in one worker. */
+const batchSize = 40;
+
 /** What Prisma writes ends before this line. */
 const begin = '-- Names of users are unique';
 
@@ -57,64 +59,68 @@ print(`${mutants.length} mutants, ${drawn.length} drawn by the seed ${options.se
 
 const vitest = await openVitest('nothing');
 const project = vitest.getProjectByName('postgres');
-const found = await vitest.globTestSpecifications(filters.length > 0 ? filters : ['test/database']);
-const files = found.filter((file) => file.project === project);
-// This starts the server too.
-const { testModules: controls } = await vitest.runTestSpecifications(files);
-const failures = controls.flatMap(failuresOf);
-if (failures.length > 0) throw new Error(`without a fault: ${failures.join('\n')}`);
+const found: TestSpecification[] = [];
+for (const filter of filters) found.push(...(await vitest.globTestSpecifications([filter])));
+const files = [...new Set(found.filter((file) => file.project === project).map(({ moduleId }) => moduleId))];
+
+/** Runs a file of tests with each of these parameters, in one worker. @returns the first failure of each, or nothing. */
+async function runWith(file: string, parameters: readonly string[]): Promise<(string | undefined)[]> {
+  vitest.state.filesMap.clear();
+  const ids = parameters.map((each) => `${file}?${each}`);
+  const { testModules } = await vitest.runTestSpecifications(
+    ids.map((id) => project.createSpecification(id)),
+  );
+  const failures = new Map(testModules.map((module) => [module.moduleId, failuresOf(module)[0]]));
+  return ids.map((id) => failures.get(id));
+}
+
+// The first run starts the server, too.
+for (const file of files)
+  for (const failure of await runWith(file, [''])) if (failure) throw new Error(failure);
 const { engine } = project.getProvidedContext();
 if (engine.kind !== 'postgres') throw new Error('the project has no server');
-const { url } = engine;
+const { url, template } = engine;
 
-/** A file is asked earlier if it has noticed more. */
-const noticed = new Map<string, number>();
-const counts = { killed: 0, survived: 0, invalid: 0 };
-
-/** Makes a database with the fault, of which each test takes a copy. @returns whether the migration could be applied. */
-async function prepare(template: string, mutant: (typeof mutants)[number]): Promise<boolean> {
-  const folder = mkdtempSync(join(tmpdir(), 'dovetail-migrations-'));
-  for (const { name, sql } of migrations) {
-    mkdirSync(join(folder, name));
-    writeFileSync(join(folder, name, 'migration.sql'), name === mutant.name ? mutant.text : sql);
-  }
-  await createDatabase(url, template);
-  const connection = { connectionString: `${url}/${template}` };
-  const isApplied = await migrate(connection, pathToFileURL(`${folder}/`)).then(
+/** Makes a database with the fault, of which each test takes a copy. @returns whether the migrations could be applied. */
+async function prepare(database: string, mutant: (typeof mutants)[number]): Promise<boolean> {
+  await queryOnce(`${url}/postgres`, `CREATE DATABASE ${database} TEMPLATE ${template}`);
+  const changed = migrations.map(({ name, sql }) => (name === mutant.name ? mutant.text : sql));
+  // The gateway compares the ledger with its own migrations, so the ledger stays.
+  const made = queryOnce(
+    `${url}/${database}`,
+    `CREATE SCHEMA kept; ALTER TABLE _prisma_migrations SET SCHEMA kept; DROP SCHEMA public CASCADE; CREATE SCHEMA public;
+     GRANT USAGE ON SCHEMA public TO PUBLIC; ALTER TABLE kept._prisma_migrations SET SCHEMA public;\n${changed.join('\n')}`,
+  );
+  return made.then(
     () => true,
     () => false,
   );
-  // The gateway compares what was applied with its own migrations.
-  for (const { name, sql } of isApplied ? migrations : [])
-    await queryOnce(
-      connection.connectionString,
-      `UPDATE _prisma_migrations SET checksum = '${checksumOf(sql)}' WHERE migration_name = '${name}'`,
-    );
-  return isApplied;
 }
 
-async function look(mutant: (typeof mutants)[number], template: string): Promise<string | undefined> {
-  if (!(await prepare(template, mutant))) return 'invalid';
-  project.provide('engine', { kind: 'postgres', url, template });
-  const rank = (id: string) => noticed.get(id) ?? 0;
-  for (const file of files.toSorted((one, other) => rank(other.moduleId) - rank(one.moduleId))) {
-    vitest.state.filesMap.clear();
-    const { testModules } = await vitest.runTestSpecifications([file]);
-    const [failure] = testModules.flatMap(failuresOf);
-    if (failure === undefined) continue;
-    noticed.set(file.moduleId, rank(file.moduleId) + 1);
-    return failure.slice(0, 200);
-  }
-  return undefined;
-}
+const counts = { killed: 0, survived: 0, invalid: 0 };
 
-for (const [index, mutant] of drawn.entries()) {
-  const result = await look(mutant, `mutant_${index}`);
-  const outcome = result === undefined ? 'survived' : result === 'invalid' ? 'invalid' : 'killed';
+function conclude(outcome: keyof typeof counts, { fault }: (typeof mutants)[number], by = '') {
   counts[outcome] += 1;
-  print(
-    `${index + 1}/${drawn.length} ${outcome}: ${mutant.fault}${outcome === 'killed' ? `\n    by ${result}` : ''}`,
-  );
+  print(`${outcome}: ${fault.replaceAll('\n', ' ')}${by && `\n    ${by.slice(0, 200)}`}`);
+}
+
+for (let first = 0; first < drawn.length; first += batchSize) {
+  let left: { mutant: (typeof mutants)[number]; database: string }[] = [];
+  for (const [index, mutant] of drawn.slice(first, first + batchSize).entries()) {
+    const database = `mutant_${first + index}`;
+    if (await prepare(database, mutant)) left.push({ mutant, database });
+    else conclude('invalid', mutant);
+  }
+  for (const file of files) {
+    const failures = await runWith(
+      file,
+      left.map(({ database }) => `template=${database}`),
+    );
+    for (const [index, { mutant }] of left.entries())
+      if (failures[index] !== undefined) conclude('killed', mutant, failures[index]);
+    left = left.filter((_, index) => failures[index] === undefined);
+  }
+  for (const { mutant } of left) conclude('survived', mutant);
 }
 await vitest.close();
 print(JSON.stringify(counts));

@@ -47,6 +47,10 @@ switches.hitCount = 0;
 switches.hitLimit = 10_000_000;
 switches.mutantCoverage.static = {};
 
+// migration.ts puts the database there of which the file is to take copies.
+const template = run.get('template');
+if (template !== null) Object.assign(inject('engine'), { template });
+
 /** All sources but the one that runs when it is loaded. */
 const sources = import.meta.glob(['../../src/**/*.ts', '!**/generated/**', '!**/cli/program.ts']);
 if (isFirst && inject('isMeasuring')) for (const load of Object.values(sources)) await load();
