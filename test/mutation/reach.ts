@@ -53,8 +53,7 @@ export function readJson<Content>(file: string): Content | undefined {
 /** @param mutated the start of the names of the sources in whose place the copies are loaded. */
 export function openVitest(mutated: string, reporter: Reporter = {}): Promise<Vitest> {
   process.env.MUTATED = mutated;
-  // A test that does not end in this time has noticed that something hangs.
-  const settings = { watch: false, testTimeout: 15_000, hookTimeout: 30_000, reporters: [reporter] };
+  const settings = { watch: false, reporters: [reporter] };
   return createVitest('test', { config: 'test/mutation/vitest.config.ts', ...settings });
 }
 
