@@ -56,11 +56,10 @@ const varyOf = ({ headers }: UpstreamResponse): readonly string[] =>
   `${headers.vary ?? ''},${headers['content-encoding'] === undefined ? '' : 'accept-encoding'}`
     .toLowerCase()
     .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
+    .map((name) => name.trim());
 
 /**
- * The policy of a response, or undefined if the response must not be stored.
+ * The policy of a response to GET, or undefined if the response must not be stored.
  * @param lifetime how many seconds it is fresh if the upstream does not state it.
  * @param delay how many seconds it took, which is a part of its age (RFC 9111, section 4.2.3).
  */
@@ -71,7 +70,7 @@ export function policyFor(
   delay: number,
 ) {
   const { status } = response;
-  if (request.method !== 'GET' || !storedStatuses.includes(status)) return undefined;
+  if (!storedStatuses.includes(status)) return undefined;
   const control = controlWithLifetime(response, lifetime);
   const vary = varyOf(response);
   // The other headers would waste memory.
@@ -82,7 +81,7 @@ export function policyFor(
       status,
       headers: {
         ...withControl(response, control).headers,
-        ...(vary.length > 0 && { vary: vary.join() }),
+        vary: vary.join(),
         age: String((Number(response.headers.age) || 0) + Math.floor(delay)),
       },
     },

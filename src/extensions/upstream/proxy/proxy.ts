@@ -37,7 +37,7 @@ export interface ProxyOptions extends ReadCacheOptions {
 type RestProxy = (exchange: Exchange, viewer: Viewer, recheck: Recheck) => Promise<HttpResponse>;
 
 /** Headers of reads that ask for a part of a response, or for a certain version. They are forwarded, and nothing is stored. */
-const uncached = ['range', 'if-range', 'if-match', 'if-unmodified-since'];
+const uncached = ['range', 'if-match', 'if-unmodified-since'];
 
 /** Headers with which some servers treat a read as another method. Such a request counts as a write. */
 const overrides = ['x-http-method-override', 'x-http-method', 'x-method-override'];
@@ -106,10 +106,10 @@ async function sendFor(
   if (status === 429) budget.pauseFor(readRetryAfter(headers['retry-after']));
   if (status !== 401) return given;
   access.noteRejected();
-  // The token of the client is valid. The configured token of the gateway is not.
+  // The token of the client is valid. The configured token of the gateway is not, so nothing was done.
   return tokenId === undefined
     ? given
-    : failed(restErrorResponse(502, upstreamMessages.upstreamUnusable), true);
+    : failed(restErrorResponse(502, upstreamMessages.upstreamUnusable), false);
 }
 
 async function write(
@@ -155,7 +155,7 @@ function isUnmodified(
 ): boolean {
   if (status !== 200) return false;
   if (tags !== undefined) return etag !== undefined && matches(tags, etag.replace(/^W\//, ''));
-  return time !== undefined && modified !== undefined && Date.parse(modified) <= Date.parse(time);
+  return Date.parse(modified ?? '') <= Date.parse(time ?? '');
 }
 
 /** The response for the client: the upstream's, with the request id, `Age`, and the gateway's own rate limits. */
@@ -194,9 +194,9 @@ const notSent = /^(host|expect|authorization|cookie|origin|referer|dovetail-posi
 const isAboutTheWay =
   /^(x-forwarded|forwarded|via$|x-real-ip|x-client-ip|x-cluster|true-client|cf-|fastly-|sec-)/;
 
-/** Response headers about the upstream as a web site, and the request id, which the gateway sets. */
+/** Response headers about the upstream as a web site, besides `Set-Cookie`, and the request id, which the gateway sets. */
 const notReturned =
-  /^(set-cookie$|server$|strict-transport-security$|x-request-id$|access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
+  /^(server$|strict-transport-security$|x-request-id$|access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
 
 /** The result if the upstream gives no response. */
 const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse => ({
@@ -208,7 +208,7 @@ const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse => ({
 });
 
 /** A step up in a path, or characters that some server may read as one. */
-const upwards = /(^|[/\\]|%2f|%5c)(\.|%2e)+(;[^/]*)?($|[/\\]|%2f|%5c)|[\\#]/i;
+const upwards = /(\/|%2f|%5c)(\.|%2e)+(;[^/]*)?($|\/|%2f|%5c)|[\\#]/i;
 
 /** Makes the request for the upstream. Returns the error response to a request that cannot be forwarded. */
 async function readRequest(exchange: Exchange, base: string): Promise<UpstreamRequest | HttpResponse> {

@@ -37,13 +37,13 @@ const mostInAMinute = (times: readonly number[]) =>
 
 describe('a budget', () => {
   it.each([
-    ['demand', 60],
-    ['refresh', 57],
-    ['details', 48],
+    ['demand', 50],
+    ['refresh', 47],
+    ['details', 40],
   ] as const)(
     'lets requests for %s use all of their share of any minute, and no more',
     async (priority, share) => {
-      const times = await timesOf(createQuickBudget(60), 250, priority);
+      const times = await timesOf(createQuickBudget(50), 250, priority);
       expect(mostInAMinute(times)).toBe(share);
       expect(times.at(-1)).toBeLessThan((250 / share) * 61);
     },
@@ -85,12 +85,25 @@ describe('a budget', () => {
   });
 
   it('has room for refreshes even if requests that cannot wait use all of it', async () => {
-    const budget = createQuickBudget(60);
-    for (let times = 0; times < 60; times++) budget.note();
-    expect(await timesOf(budget, 9, 'refresh')).toEqual(Array(9).fill(0));
-    expect(budget.delayFor(1, 'refresh')).toBe(60_500);
+    const budget = createQuickBudget(50);
+    for (let times = 0; times < 50; times++) budget.note();
+    // 15 %, rounded up.
+    expect(await timesOf(budget, 8, 'refresh')).toEqual(Array(8).fill(0));
+    expect([budget.delayFor(1, 'refresh'), budget.delayFor(2, 'refresh')]).toEqual([60_500, 60_500]);
     expect(budget.delayFor(1, 'details')).toBe(60_500);
     expect(budget.available()).toBe(0);
+  });
+
+  it('lets each priority send something, however small it is', async () => {
+    const budget = createQuickBudget(1);
+    expect([budget.delayFor(1, 'details'), budget.delayFor(2), budget.delayFor(1, 'refresh')]).toEqual([
+      0, 60_500, 0,
+    ]);
+    await budget.take('details');
+    budget.pauseFor(7_000);
+    expect([budget.delayFor(1, 'refresh'), budget.delayFor(1), budget.available()]).toEqual([
+      7_000, 60_500, 0,
+    ]);
   });
 
   it('pauses for an hour at most, in one wait', async () => {

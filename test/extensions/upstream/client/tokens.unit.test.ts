@@ -52,6 +52,10 @@ async function credentialFor(token = 'alice'): Promise<Credential> {
   const viewer = 'viewer' in authentication ? authentication.viewer : undefined;
   const credential = viewer && tokens.credentialOf(viewer);
   if (!credential) throw new Error('the token was not accepted');
+  expect(onBegin).toHaveBeenLastCalledWith(credential);
+  const { id } = credential.viewer;
+  const ended = expect.objectContaining({ aborted: false });
+  expect(credential).toMatchObject({ token, viewer: { id, tokenId: undefined, scope: 'activate', ended } });
   return credential;
 }
 
@@ -110,7 +114,7 @@ describe('a token that was valid before', () => {
     await vi.advanceTimersByTimeAsync(59_000);
     expect(check).toHaveBeenCalledTimes(2);
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(check).toHaveBeenCalledTimes(3);
+    expect(check.mock.calls).toEqual([['alice'], ...Array(2).fill(['alice', credential.viewer])]);
     expect(credential.viewer.ended?.aborted).toBe(true);
   });
 
@@ -161,15 +165,47 @@ describe('a token that was valid before', () => {
     vi.advanceTimersByTime(idle - 1_000);
     expect(onEnd).not.toHaveBeenCalled();
     vi.advanceTimersByTime(60_000);
-    expect(onEnd).toHaveBeenCalledTimes(1);
+    expect(onEnd.mock.calls).toEqual([[credential]]);
     expect(credential.viewer.ended?.aborted).toBe(true);
+    const { viewer } = credential;
+    expect([tokens.credentialOf(viewer), await tokens.recheck(viewer)]).toEqual([undefined, false]);
     check.mockClear();
     await authenticate('alice');
     expect(check).toHaveBeenCalledTimes(1);
   });
 });
 
+it('a token ends when the gateway does, and nothing is checked any more', async () => {
+  const credential = await credentialFor();
+  tokens.noteRejected(credential, false);
+  tokens.close();
+  await vi.advanceTimersByTimeAsync(idle);
+  expect([credential.viewer.ended?.aborted, onEnd.mock.calls]).toEqual([true, [[credential]]]);
+  expect(check).toHaveBeenCalledTimes(1);
+});
+
+it('a token is to be used before it is forgotten, at half the time at the latest', () => {
+  const maxAges = [idle, 100_000].map((each) => {
+    const opened = createUpstreamTokens({ check, onBegin, onEnd, ttl, idle: each });
+    opened.close();
+    return opened.maxAge;
+  });
+  expect(maxAges).toEqual([60, 50]);
+});
+
 describe('a token that was not sent before', () => {
+  it('is checked if it has up to 4096 visible characters, once for requests that come together', async () => {
+    const longest = '!~'.repeat(2_048);
+    for (const impossible of [
+      undefined,
+      ...[`${longest}a`, 'aé', 'éa', '\u007f', 'a\tb'].map((each) => `Bearer ${each}`),
+    ])
+      expect(await tokens.authenticate(impossible, 'one')).toEqual({ viewer: null });
+    const [first, second] = await Promise.all([authenticate(longest), authenticate(longest, 'two')]);
+    expect(check.mock.calls).toEqual([[longest]]);
+    expect([first, onBegin.mock.calls.length]).toEqual([second, 1]);
+  });
+
   it('is checked once in five seconds for each address while the upstream is unavailable', async () => {
     check.mockResolvedValue(away);
     const together = Array.from({ length: 90 }, (_, index) => authenticate(`nobody-${index}`));

@@ -1,12 +1,14 @@
 /** How many requests of clients are in flight, of an account and of all, and how long the others wait. */
 
 import { setImmediate } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { expect, it } from 'vitest';
 import { createTurns, mostOnDemand } from '../../../../src/extensions/upstream/client/turns.ts';
 import { UpstreamBusy } from '../../../../src/extensions/upstream/client/upstream.ts';
 
+const tooMany = new UpstreamBusy('Too many requests wait', { failure: 'has too many requests' }, 1);
 const outcomeOf = (sending: Promise<string>) =>
-  sending.catch((error: unknown) => (error instanceof UpstreamBusy ? 'too many' : String(error)));
+  sending.catch((error: object) => (isDeepStrictEqual({ ...error }, { ...tooMany }) ? `${error}` : error));
 
 it('all accounts together have a limit of reads and one of writes, and of those that wait', async () => {
   const createInTurn = createTurns(60_000);
@@ -20,7 +22,7 @@ it('all accounts together have a limit of reads and one of writes, and of those 
     await released;
     return 'sent';
   };
-  const all: Promise<string>[] = [];
+  const all: ReturnType<typeof outcomeOf>[] = [];
   for (let accounts = 0; accounts < 40; accounts++) {
     const inTurn = createInTurn();
     for (let count = 0; count < 16; count++)
@@ -31,8 +33,11 @@ it('all accounts together have a limit of reads and one of writes, and of those 
   release();
   const outcomes = await Promise.all(all);
   // The last ones of either kind come from an account whose first requests still found room.
-  expect(outcomes.filter((outcome) => outcome === 'sent').length).toBeLessThan(mostOnDemand + 2 * (200 + 16));
-  expect(outcomes.at(-1)).toBe('too many');
+  const sent = outcomes.filter((outcome) => outcome === 'sent').length;
+  expect([inFlight, outcomes.length]).toEqual([sent, 40 * 2 * 16]);
+  expect(sent).toBeGreaterThanOrEqual(mostOnDemand + 2 * 200);
+  expect(sent).toBeLessThan(mostOnDemand + 2 * (200 + 16));
+  expect(outcomes.at(-1)).toBe(`${tooMany}`);
 });
 
 it('a request that has waited too long, for its account or for all, is never sent', async () => {
@@ -51,6 +56,6 @@ it('a request that has waited too long, for its account or for all, is never sen
   await setImmediate();
   expect(inFlight).toBe(100);
   const waiting = [busy, createInTurn()].map((inTurn) => outcomeOf(inTurn('read', hold)));
-  expect(await Promise.all(waiting)).toEqual(['too many', 'too many']);
+  expect(await Promise.all(waiting)).toEqual([`${tooMany}`, `${tooMany}`]);
   expect(inFlight).toBe(100);
 });

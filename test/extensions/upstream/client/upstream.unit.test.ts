@@ -4,8 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
+import { isUnconnected, responseLimit } from '../../../../src/extensions/upstream/client/http.ts';
 import {
   createUpstream,
+  isForbidden,
   isMissing,
   isNotOffered,
   readRetryAfter,
@@ -22,6 +24,9 @@ const token = 'secret-token';
 const good = { ok: true, data: 'good' };
 const shortTiming: Timing = { timeout: 2_000, retries: 4, delay: 1, longestPause: 2_000 };
 
+/** A text of an upstream that a message quotes shortened, without the token and without control characters. */
+const long = `No \u001b[31m${token}\n${'x'.repeat(1000)}`;
+
 let server: Scripted;
 let upstream: Upstream;
 
@@ -33,6 +38,16 @@ afterEach(() => server?.close());
 
 const clientWith = (timing: Partial<Timing>, more: Partial<UpstreamOptions> = {}) =>
   createUpstream({ base: server.base, token, timing: { ...shortTiming, ...timing }, ...more });
+
+/** All that an error says, with a ! if the request may have been carried out; the result, if there is no error. */
+const errorOf = (asking: Promise<unknown>): Promise<unknown> =>
+  asking.catch(({ name, message, mayHaveActed, ...more }: UpstreamError) => [
+    `${name}${mayHaveActed ? '!' : ''}: ${message}`,
+    more,
+  ]);
+
+/** What the log may show of a request to `/dtt`. */
+const failureOf = (failure: string, method = 'GET') => ({ failure: { failure, method, route: '/dtt' } });
 
 /** Responds to each request with the next of these, and with the last one from then on. */
 function respondWith(...responses: { status: number; body?: unknown; headers?: Record<string, string> }[]) {
@@ -51,6 +66,7 @@ describe('the client of an upstream', () => {
     };
     expect(await upstream.get('/dtt')).toBe('good');
     expect(await upstream.post('/dtt/templates/1', { isActive: true })).toBe('good');
+    expect(upstream).toMatchObject({ base: server.base, isConfigured: false });
     expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(
       Array(2).fill(`Bearer ${token}`),
     );
@@ -80,61 +96,115 @@ describe('the client of an upstream', () => {
     expect(await Promise.all(waiting)).toEqual(['stopped', 'stopped', 'stopped']);
   });
 
-  it.each([
-    { status: 408 },
-    { status: 429 },
-    { status: 500 },
-    { status: 503 },
-    { status: 200, body: '<html>' },
-    { status: 200, body: '{"ok":true,"data":' },
-    { status: 200, body: '[1,2]' },
-  ])('retries a request after %j', async (scripted) => {
-    respondWith(scripted, scripted, { status: 200 });
-    expect(await upstream.get('/dtt')).toBe('good');
-    expect(server.requests).toHaveLength(3);
-    expect(upstream.requestCount()).toBe(3);
-  });
-
-  it('gives up after so many retries, with a message that says what happened', async () => {
+  it('gives up after so many retries, succeeds after less, and sends a write once', async () => {
     respondWith({ status: 503 });
     await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: it responded with 503');
-    expect(server.requests).toHaveLength(shortTiming.retries + 1);
+    expect(upstream.requestCount()).toBe(shortTiming.retries + 1);
+    await expect(upstream.post('/dtt', {})).rejects.toThrow('POST /dtt: it responded with 503');
+    respondWith(...Array(shortTiming.retries).fill({ status: 503 }), { status: 200 });
+    expect(await upstream.get('/dtt')).toBe('good');
+    expect([upstream.requestCount(), server.requests.length]).toEqual(
+      Array(2).fill(2 * shortTiming.retries + 3),
+    );
   });
 
-  it.each([
-    [404, { ok: false, error: 'DTT device not found' }, 'it responded with 404 "DTT device not found"'],
-    [200, { ok: false, error: 'Nothing of yours' }, 'it responded with 200 "Nothing of yours"'],
-    [400, good, 'it responded with 400'],
-    [405, '<h1>Not Allowed</h1>', 'it responded with 405'],
-  ])('takes %i with %j for a rejection, without a retry', async (status, body, message) => {
-    respondWith({ status, body });
-    const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
-    const said = typeof body === 'object' && 'error' in body ? body.error : undefined;
-    const failure = { failure: `responded with ${status}`, method: 'GET', route: '/dtt', status };
-    expect(error).toEqual(new UpstreamRejection(`GET /dtt: ${message}`, failure, said));
-    expect(error).toMatchObject({ name: 'UpstreamRejection', status, said });
-    expect(server.requests).toHaveLength(1);
-  });
-
-  it.each([301, 302, 303, 307, 308])(
-    'follows no redirect, which could send the token elsewhere or repeat a write: %i',
-    async (status) => {
-      respondWith({ status, headers: { Location: '/api/v1/elsewhere?a' } });
-      const message = `it redirects to "${new URL(server.base).origin}/api/v1/elsewhere", which is not followed`;
-      await expect(upstream.get('/dtt')).rejects.toThrow(message);
-      await expect(upstream.post('/dtt', {})).rejects.toThrow(message);
-      expect(server.requests).toHaveLength(2);
+  const no = (error: string) => ({ ok: false, error });
+  const bare = "without the interface's envelope";
+  const moved = { Location: '/api/v1/elsewhere?a' };
+  const elsewhere = [
+    'it redirects to "BASE/elsewhere", which is not followed',
+    'redirects to where it is not followed',
+  ];
+  const busy = { 'Retry-After': '3' };
+  const wait = ['it asks to wait for 3 s. Gave up: try again then.', 'asks to wait for 3 s'];
+  const hint = 'Does UPSTREAM_URL name the base of the REST interface?';
+  it.each<[number, Record<string, string>, object | string, string, ...(string | undefined)[]]>([
+    [401, {}, good, 'Unauthorized', 'the upstream does not accept the token', 'rejected the token'],
+    // It could send the token elsewhere.
+    [300, moved, good, 'UpstreamError!', ...elsewhere],
+    [399, moved, good, 'UpstreamError!', ...elsewhere],
+    [300, {}, good, 'Unavailable!', `it responded with 300 ${bare}`],
+    [200, moved, '<html>', 'Unavailable!', `it responded with 200 ${bare}`],
+    [200, {}, '{"ok":true,"data":', 'Unavailable!', `it responded with 200 ${bare}`],
+    [200, {}, [1, 2], 'Unavailable!', `it responded with 200 ${bare}`],
+    [400, moved, good, 'UpstreamRejection', 'it responded with 400'],
+    [404, {}, '<html>', 'UpstreamRejection', `it responded with 404. ${hint}`],
+    [404, {}, no('not here'), 'UpstreamRejection', 'it responded with 404 "not here"'],
+    [200, {}, no('not yours'), 'UpstreamRejection', 'it responded with 200 "not yours"'],
+    // Shortened, without the token and without control characters.
+    [403, {}, no(long), 'UpstreamRejection', `it responded with 403 "No  [31m*** ${'x'.repeat(188)}"`],
+    [408, {}, good, 'Unavailable', 'it responded with 408'],
+    [429, {}, good, 'Unavailable', 'it responded with 429'],
+    [500, {}, good, 'Unavailable!', 'it responded with 500'],
+    [429, busy, good, 'UpstreamBusy', ...wait],
+    [503, busy, good, 'UpstreamBusy!', ...wait],
+  ])(
+    'takes %i with %j and %j for %s: %s; and asks again if it is not available',
+    async (status, headers, body, name, text, failure) => {
+      respondWith({ status, body, headers });
+      const routes: string[] = [];
+      const client = clientWith({ retries: 1 }, { onUnauthorized: (each) => void routes.push(each) });
+      const path = '/dtt/12/x3/4?limit=5/6';
+      const route = '/dtt/{id}/x3/{id}';
+      const more = {
+        UpstreamRejection: { status, said: Object(body).error },
+        UpstreamBusy: { retryAfter: 3 },
+      };
+      expect(await errorOf(client.get(path))).toEqual([
+        `${name}: GET ${path}: ${text?.replace('BASE', server.base)}`,
+        {
+          ...more[name.replace('!', '') as keyof typeof more],
+          failure: {
+            ...{ failure: failure ?? `responded with ${status}`, method: 'GET', route },
+            ...(name !== 'UpstreamError!' && { status }),
+          },
+        },
+      ]);
+      const sent = name.startsWith('Unavailable') ? 2 : 1;
+      expect([routes, server.requests.length]).toEqual([status === 401 ? [route] : [], sent]);
     },
   );
 
-  it.each(['127.0.0.1', 'localhost'])('gives up if the connection is refused, at %s', async (host) => {
-    server.close();
-    const base = server.base.replace('127.0.0.1', host);
-    const posting = clientWith({}, { base }).post('/dtt', {});
-    const error = await posting.catch((caught: unknown) => caught);
-    expect(String(error)).toMatch(/POST \/dtt: connect ECONNREFUSED \S+$/);
-    // Nothing was sent.
-    expect(error).toMatchObject({ name: 'Unavailable', mayHaveActed: false });
+  it.each(['http://127.0.0.1', 'http://localhost', 'https://127.0.0.1'])(
+    'gives up if no connection is made, at %s',
+    async (origin) => {
+      // A plain server understands no TLS.
+      const isRefused = origin.startsWith('http:');
+      if (isRefused) server.close();
+      const client = clientWith({}, { base: server.base.replace('http://127.0.0.1', origin) });
+      // Nothing was sent to a server that has refused the connection.
+      const message = isRefused
+        ? /^Unavailable: POST \/dtt: connect ECONNREFUSED \S+$/
+        : /^Unavailable!: .*SSL/;
+      const error = [expect.stringMatching(message), failureOf('cannot be reached', 'POST')];
+      expect(await errorOf(client.post('/dtt', {}))).toEqual(error);
+    },
+  );
+
+  it('knows which errors are of a connection that was not made', () => {
+    const unconnected = 'ECONNREFUSED EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN';
+    const errors = `${unconnected} ECONNRESET EPIPE`
+      .split(' ')
+      .map((code) => Object.assign(new Error(), { code }));
+    expect(errors.filter(isUnconnected).map(({ code }) => code)).toEqual(unconnected.split(' '));
+    expect(isUnconnected(undefined)).toBe(false);
+  });
+
+  it('repeats a read at once if its connection was idle and is closed, and no other request', async () => {
+    const client = clientWith({ retries: 0 });
+    const steps = [() => client.get('/dtt'), () => client.post('/dtt', {}), () => client.get('/dtt')];
+    const results: unknown[] = [];
+    for (const step of steps) {
+      server.respond = (_request, response) => {
+        server.respond = (_again, other) => reply(other, 200, good);
+        response.destroy();
+      };
+      results.push(String(await errorOf(step())).split(':', 1)[0]);
+      // This connection is idle at the next step. There was none before the first.
+      await client.get('/dtt');
+    }
+    expect(results).toEqual(['Unavailable!', 'Unavailable!', 'good']);
+    expect(server.requests.map(({ method }) => method).join()).toBe('GET,GET,POST,GET,GET,GET,GET');
   });
 
   it('gives up if the upstream hangs before its response or in the middle of it', async () => {
@@ -144,14 +214,24 @@ describe('the client of an upstream', () => {
     ];
     for (const respond of misbehaviours) {
       server.respond = respond;
-      const message = 'no response within 0.05 s';
-      const error = expect.objectContaining({ message: `POST /dtt: ${message}`, mayHaveActed: true });
-      await expect(clientWith({ timeout: 50 }).post('/dtt', {})).rejects.toEqual(error);
+      const message = 'Unavailable!: POST /dtt: no response within 0.05 s';
+      const error = [message, failureOf('did not respond in time', 'POST')];
+      expect(await errorOf(clientWith({ timeout: 50 }).post('/dtt', {}))).toEqual(error);
     }
   });
 
-  it('waits as long as Retry-After says before it sends any request', async () => {
-    respondWith({ status: 429, headers: { 'Retry-After': '1' } }, { status: 200 });
+  it('gives up if the budget has nothing left for longer than its longest pause', async () => {
+    const budget = createBudget(1);
+    budget.note();
+    const message = 'GET /dtt: the budget of the account has nothing left for 61 s. Gave up: try again then.';
+    const error = [`UpstreamBusy: ${message}`, { ...failureOf('asks to wait for 61 s'), retryAfter: 61 }];
+    expect(await errorOf(clientWith({}, { budget, priority: 'demand' }).get('/dtt'))).toEqual(error);
+    expect(server.requests).toEqual([]);
+  });
+
+  it('waits as long as Retry-After says before it sends any request, unless the request succeeds', async () => {
+    const headers = { 'Retry-After': '1' };
+    respondWith({ status: 429, headers }, { status: 200, headers });
     const start = Date.now();
     // The longest pause that the client accepts is exactly as long as Retry-After.
     const client = clientWith({ longestPause: 1_000 });
@@ -159,24 +239,19 @@ describe('the client of an upstream', () => {
     await sleep(200);
     await Promise.all([first, client.get('/ossm')]);
     expect(Date.now() - start).toBeGreaterThanOrEqual(990);
+    const sending = Date.now();
+    await client.get('/dtt');
+    expect(Date.now() - sending).toBeLessThan(900);
   });
 
   it('reads Retry-After in seconds and as a date, and takes an hour for more', () => {
     const date = (milliseconds: number) => new Date(Date.now() + milliseconds).toUTCString();
-    expect(['2', '0', '-1', 'soon', null].map(readRetryAfter)).toEqual([2_000, 0, 0, 0, 0]);
+    const given = ['2', '0', '-1', '.5', '1e3', 'soon', null];
+    expect(given.map(readRetryAfter)).toEqual([2_000, 0, 0, 0, 0, 0, 0]);
     expect(readRetryAfter(date(60_000))).toBeGreaterThan(58_000);
     expect(readRetryAfter(date(-60_000))).toBe(0);
     for (const longer of ['9'.repeat(20), '9'.repeat(400), 'Fri, 31 Dec 9999 23:59:59 GMT'])
       expect(readRetryAfter(longer)).toBe(3_600_000);
-  });
-
-  it('gives up if Retry-After is longer than its longest pause', async () => {
-    for (const [status, mayHaveActed] of [[429, false] as const, [503, true] as const]) {
-      respondWith({ status, headers: { 'Retry-After': '3600' } });
-      const message = 'GET /dtt: it asks to wait for 3600 s. Gave up: try again then.';
-      await expect(clientWith({}).get('/dtt')).rejects.toMatchObject({ message, mayHaveActed });
-    }
-    expect(server.requests).toHaveLength(2);
   });
 
   it('stops reading a response that is too large', async () => {
@@ -189,16 +264,12 @@ describe('the client of an upstream', () => {
       response.on('drain', flood);
       flood();
     };
-    await expect(upstream.get('/dtt')).rejects.toThrow('GET /dtt: the response is larger than 4 MiB');
+    const message = 'UpstreamError!: GET /dtt: the response is larger than 4 MiB';
+    const error = [message, failureOf('responded with what cannot be understood')];
+    expect(await errorOf(upstream.get('/dtt'))).toEqual(error);
     expect(sent).toBeLessThan(32 * 1024 * 1024);
-  });
-
-  it('quotes a rejection shortened, without the token and without control characters', async () => {
-    respondWith({ status: 403, body: { ok: false, error: `No \u001b[31m${token}\n${'x'.repeat(1000)}` } });
-    const error = await upstream.get('/dtt').catch((caught: unknown) => caught);
-    if (!(error instanceof UpstreamRejection)) throw error;
-    expect(error.message).toMatch(/^GET \/dtt: it responded with 403 "No {2}\[31m\*\*\* x+"$/);
-    expect(error.message.length).toBeLessThan(300);
+    respondWith({ status: 200, body: JSON.stringify(good).padEnd(responseLimit) });
+    expect(await upstream.get('/dtt')).toBe('good');
   });
 
   it('cancels its open requests when it is aborted', async () => {
@@ -225,21 +296,23 @@ describe('an error of an upstream', () => {
   const rejection = (status: number, said?: string) =>
     new UpstreamRejection('no', { failure: 'no', status }, said);
 
-  const other = new UpstreamError('Invalid ID, not found', { failure: 'no' });
+  const other = Object.assign(new UpstreamError('Invalid ID, not found', { failure: 'no' }), {
+    ...{ status: 403, said: 'Forbidden' },
+  });
   it.each([
-    // The error, whether the record is missing, and whether the operation is not offered.
-    [rejection(404, 'gone'), true, true],
-    [rejection(404), false, true],
-    [rejection(400, 'DTT device not found'), true, false],
-    [rejection(400, 'Invalid ID'), false, true],
-    [rejection(400), false, false],
-    [rejection(403, 'Forbidden'), false, true],
-    [rejection(403), false, false],
-    [rejection(405), false, true],
-    [rejection(501, 'Not implemented'), false, true],
-    [other, false, false],
-  ])('says whether the record is missing, or the operation: %o', (error, missing, absent) => {
-    expect([isMissing(error), isNotOffered(error)]).toEqual([missing, absent]);
+    // The error, whether the record is missing, whether the operation is not offered, and whether it is forbidden.
+    [rejection(404, 'gone'), true, true, false],
+    [rejection(404), false, true, false],
+    [rejection(400, 'DTT device Not Found'), true, false, false],
+    [rejection(400, 'Invalid ID'), false, true, false],
+    [rejection(400), false, false, false],
+    [rejection(403, 'Forbidden'), false, true, true],
+    [rejection(403), false, false, false],
+    [rejection(405), false, true, false],
+    [rejection(501, 'Not implemented'), false, true, false],
+    [other, false, false, false],
+  ])('says whether the record is missing, or the operation: %o', (error, missing, absent, forbidden) => {
+    expect([isMissing(error), isNotOffered(error), isForbidden(error)]).toEqual([missing, absent, forbidden]);
   });
 });
 
@@ -337,6 +410,10 @@ describe('the pages of a list', () => {
     ['null', null],
   ])('fail when the response is %s', async (_name, data) => {
     respondWith({ status: 200, body: { ok: true, data } });
-    await expect(readIds()).rejects.toThrow('GET /dtt: the response is not a list of at most 100');
+    const message = 'UpstreamError: GET /dtt: the response is not a list of at most 100';
+    expect(await errorOf(readIds())).toEqual([
+      message,
+      failureOf('responded with what cannot be understood'),
+    ]);
   });
 });

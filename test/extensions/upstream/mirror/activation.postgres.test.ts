@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../../../src/auth/tokens.ts';
+import { messages } from '../../../../src/extensions/upstream/messages.ts';
 import type { TestGateway } from '../../../support/gateway.ts';
 import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
 import { failure, success } from '../support/standIn/reads.ts';
@@ -56,7 +57,10 @@ describe('an activation', () => {
     await arrive(gateway, alice);
     const [imported = 0] = service.account(1).imports;
     const before = await library(fronted);
-    expect((await activate(gateway, imported)).errors).toMatchObject([{ extensions: { code: 'NOT_FOUND' } }]);
+    const message = 'Template not found or not owned by user';
+    expect((await activate(gateway, imported)).errors).toMatchObject([
+      { message, extensions: { code: 'NOT_FOUND' } },
+    ]);
     expect(service.requests.filter(({ method }) => method === 'POST')).toEqual([]);
     expect(await library(fronted)).toEqual(before);
     const [id = 0] = service.account(1).ownTemplates;
@@ -114,7 +118,7 @@ describe('an activation', () => {
     service.misbehave({ after: (reply, { method }) => (method === 'POST' ? busy : reply) });
     const [id = 0] = service.account(1).ownTemplates;
     expect((await activate(gateway, id)).errors).toMatchObject([
-      { extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 2 } },
+      { message: messages.upstreamBusy, extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 2 } },
     ]);
     expect(service.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
@@ -129,7 +133,12 @@ describe('an activation', () => {
       after: (reply, { method }) =>
         method === 'POST' ? { status: 500, body: { ok: false, error: 'broken' } } : reply,
     });
-    expect((await activate(gateway, id)).errors).toMatchObject([{ extensions: { code: 'BAD_GATEWAY' } }]);
+    expect((await activate(gateway, id)).errors).toMatchObject([
+      { message: messages.upstreamAway, extensions: { code: 'BAD_GATEWAY' } },
+    ]);
+    const failure = { failure: 'responded with 500', status: 500, route: '/dtt/templates/{id}' };
+    const lines = gateway.log.map((line) => JSON.parse(line));
+    expect(lines).toContainEqual(expect.objectContaining({ ...failure, msg: 'activation failed' }));
     expect([account.activeTemplateId, await activeIn(fronted)]).toEqual([id, id]);
     expect(service.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
   });
@@ -143,9 +152,16 @@ describe('an activation', () => {
     // This reads the details, which the activation need not fetch then.
     const { body } = await ask(gateway, alice, '{ dttTemplates { nodes { segments { type } } } }');
     expect(body.errors).toBeUndefined();
-    service.misbehave({ instead: () => failure(429, 'busy') });
-    expect((await activate(gateway, id)).errors).toHaveLength(1);
-    expect(await library(fronted)).toEqual(before);
+    for (const [status, said, message, code] of [
+      [429, 'busy', messages.upstreamAway, 'BAD_GATEWAY'],
+      [400, 'Odd', messages.upstreamUnusable, 'BAD_GATEWAY'],
+      [400, 'Template not found', 'Template not found or not owned by user', 'NOT_FOUND'],
+    ] as const) {
+      service.behave();
+      service.misbehave({ instead: () => failure(status, said) });
+      expect((await activate(gateway, id)).errors).toMatchObject([{ message, extensions: { code } }]);
+      expect(await library(fronted)).toEqual(before);
+    }
     await service.stop();
     // Of a template that is not here, only the upstream could say that it is missing.
     for (const each of [id, 4711])

@@ -83,6 +83,23 @@ const records: Record<Name, Record<'needed' | 'optional', Record<string, unknown
     optional: { name: 'Name', passed: false, settings_id: 3 },
   },
 };
+
+/** How the whole records are stored, where that is not a row with the same fields. */
+const changed: Partial<Record<Name, { row: object; children: []; isActive?: true }>> = {
+  dttTemplates: {
+    row: { ownerId: null, foreignOwnerId: 9, detailsPending: false, isActive: undefined, Segment: undefined },
+    ...{ children: [], isActive: true },
+  },
+  lockSessions: { row: { LockSegment: undefined }, children: [] },
+  dttSessions: {
+    row: {
+      ...{ bubble_id: undefined, created_at: undefined, trainer_id: undefined, settings_id: undefined },
+      ...{ TrainerSegment: undefined, bubbleId: 'one', createdAt: time, detailsPending: false },
+      ...{ ownerId: account, trainerId: null, goneTrainerId: 2, templateId: null, goneTemplateId: 3 },
+    },
+    children: [],
+  },
+};
 const wholeOf = (name: Name) => ({ ...records[name].needed, ...records[name].optional });
 // `Object.keys` does not know that these are all the keys there are.
 const names = Object.keys(records) as Name[];
@@ -120,15 +137,19 @@ const trainerSegment = {
 };
 
 describe('a record of an upstream', () => {
-  it.each(names)('is rejected without a required field, and accepted without an optional one: %s', (name) => {
-    const needed = Object.keys(wholeOf(name)).filter((field) => {
-      const data = read(name, { [field]: undefined });
-      if (typeof data === 'string') expect(data).toMatch(new RegExp(`^${field}: `));
-      return typeof data === 'string';
-    });
-    expect(needed).toEqual(Object.keys(records[name].needed));
-    for (const field in records[name].optional) expect(read(name, { [field]: null })).toHaveProperty('row');
-  });
+  it.each(names)(
+    'is rejected without a required field, and has all fields, each in its place: %s',
+    (name) => {
+      expect(read(name)).toEqual({ ...changed[name], row: { ...wholeOf(name), ...changed[name]?.row } });
+      const needed = Object.keys(wholeOf(name)).filter((field) => {
+        const data = read(name, { [field]: undefined });
+        if (typeof data === 'string') expect(data).toMatch(new RegExp(`^${field}: `));
+        return typeof data === 'string';
+      });
+      expect(needed).toEqual(Object.keys(records[name].needed));
+      for (const field in records[name].optional) expect(read(name, { [field]: null })).toHaveProperty('row');
+    },
+  );
 
   it.each(names.filter((name) => !['dttTemplates', 'dttSessions'].includes(name)))(
     'is rejected if another account owns it: %s',
@@ -144,6 +165,7 @@ describe('a record of an upstream', () => {
       { serialNumber: '1001', softwareVersion: '2.1' },
     ],
     ['dttDevices', { id: '1', ownerId: '7', apiHits: '12' }, { id: 1, ownerId: 7, apiHits: 12 }],
+    ['dttTemplates', { ownerId: '7' }, { ownerId: account, foreignOwnerId: null }],
     ['dttTemplates', { targetDepth: '50.5', targetWindow: '-1' }, { targetDepth: 50.5, targetWindow: -1 }],
     ['ossmDevices', { chip: 32, pairingCode: 1234 }, { chip: '32', pairingCode: '1234' }],
     ['dttSessions', { trainer_id: '2', bubble_id: 5 }, { goneTrainerId: 2, bubbleId: '5' }],
@@ -158,12 +180,26 @@ describe('a record of an upstream', () => {
     [{ serialNumber: 2 ** 60 }, 'serialNumber: Invalid input: expected string, received number'],
     [{ serialNumber: true }, 'serialNumber: Invalid input: expected string, received boolean'],
     [{ id: 'many' }, 'id: Invalid input: expected number, received string'],
-    [{ id: '' }, 'id: Invalid input: expected number, received string'],
-    [{ id: '0x10' }, 'id: Invalid input: expected number, received string'],
     [{ id: '1.5' }, 'id: Invalid input: expected int, received number'],
     [{ ownerId: '8' }, "ownerId: is not the account's, which is 7"],
   ])('is rejected with %o', (change, issue) => {
     expect(read('dttDevices', change)).toBe(issue);
+  });
+
+  it('has digits and a fraction in place of a number, and no other text', () => {
+    const texts = ['', ...'1. .5 1.5.5 a1 1a --1 +1 0x10 1e3 12 -1 -0.25 10.05'.split(' ')];
+    const values = texts.map((hueShift) => Object(Object(read('lkbxDevices', { hueShift })).row).hueShift);
+    expect(values).toEqual([...Array(10).fill(undefined), 12, -1, -0.25, 10.05]);
+  });
+
+  it('names the place of what is wrong in a segment, of which there are a thousand at most', () => {
+    const segment = { id: 1, type: 'warmup', duration: 1 };
+    const Segment = Array(1_000).fill(segment);
+    expect(read('dttTemplates', { Segment })).toHaveProperty('children.length', 1_000);
+    const issue = 'Segment: Too big: expected array to have <=1000 items';
+    expect(read('dttTemplates', { Segment: [...Segment, segment] })).toBe(issue);
+    const wrong = { Segment: [segment, { ...segment, type: null }] };
+    expect(read('dttTemplates', wrong)).toBe('Segment.1.type: Invalid input: expected string, received null');
   });
 
   it.each<[field: string, json: string, value: unknown]>([
@@ -185,6 +221,13 @@ describe('a record of an upstream', () => {
     ['chip', '"a\\u0000b"', undefined],
     ['chip', '"\\ud83d"', undefined],
     ['chip', `"${'x'.repeat(256)}"`, undefined],
+    ['chip', `"${'x'.repeat(255)}"`, 'x'.repeat(255)],
+    ['pairingCode', `"${'x'.repeat(10_001)}"`, undefined],
+    ['pairingCode', `"${'x'.repeat(10_000)}"`, 'x'.repeat(10_000)],
+    ['pairingCode', '-9007199254740991', '-9007199254740991'],
+    ['pairingCode', '-9007199254740992', undefined],
+    ['id', '1', 1],
+    ['id', '0', undefined],
   ])(
     'has values at the limits of what can be stored, and is rejected beyond: %s %s',
     (field, json, value) => {
@@ -196,23 +239,28 @@ describe('a record of an upstream', () => {
     },
   );
 
-  it.each(['02-00-00-00-00-0a', '0200.0000.000A', '02000000000a', '02:00:00:00:00:0A'])(
+  it.each(['02-00-00-00-00-0a', '0200.0000.000A', '02 00 00 00 00 0a', '02000000000a', '02:00:00:00:00:0A'])(
     'has a MAC address of another form normalized: %s',
     (macAddress) => {
       expect(readRow('ossmDevices', { macAddress })).toMatchObject({ macAddress: '02:00:00:00:00:0A' });
     },
   );
+
+  it.each(['none', '02:00:00:00:00', '02:00:00:00:00:0A:0B', '02:00:00:00:00:0G', 'x020000000000'])(
+    'has null in place of what is no MAC address: %s',
+    (macAddress) => expect(readRow('ossmDevices', { macAddress })).toMatchObject({ macAddress: null }),
+  );
 });
 
 it.each<[Name, Record<string, unknown>, object]>([
-  ['dttDevices', { macAddress: 'none' }, { row: { macAddress: null } }],
   // What a session leaves out is null, also if an earlier response had it.
   ['dttSessions', { name: undefined, settings_id: undefined }, { row: { name: null, goneTemplateId: null } }],
-  ['dttDevices', { macAddress: '02:00:00:00:00' }, { row: { macAddress: null } }],
   ['dttDevices', { apiHits: -1 }, { row: { apiHits: null } }],
   ['dttDevices', { apiHits: 'many' }, { row: { apiHits: null } }],
   ['lockTemplates', { breakRegularity: -1 }, { row: { breakRegularity: null } }],
   ['lockSessions', { isActive: true, lockState: 'completed' }, { row: { isActive: false } }],
+  ['lockSessions', { isActive: true, lockState: 'abandoned' }, { row: { isActive: false } }],
+  ['lockSessions', { isActive: true, lockState: 'frozen' }, { row: { isActive: true } }],
   ['dttTemplates', { name: ' ' }, { row: { name: 'template 1' } }],
   ['lockTemplates', { name: '' }, { row: { name: 'lock template 1' } }],
   ['lockTemplates', { duration: -1 }, { row: { duration: 0 } }],

@@ -8,6 +8,7 @@ import { createSignal } from '../../../../src/database/waiting.ts';
 import { type Budget, createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
 import { createTurns } from '../../../../src/extensions/upstream/client/turns.ts';
 import { UpstreamBusy } from '../../../../src/extensions/upstream/client/upstream.ts';
+import { messages } from '../../../../src/extensions/upstream/messages.ts';
 import type {
   FreshnessStore,
   StoredFreshness,
@@ -26,7 +27,7 @@ import {
 import type { AccountRuns } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { openExchange } from '../../../../src/http/exchange.ts';
 import { nobodyListens } from '../../../support/exchanges.ts';
-import { openScripted } from '../support/scripted.ts';
+import { openScripted, reply } from '../support/scripted.ts';
 
 const interval = 60_000;
 const credential = { token: 'alice', viewer: { id: 1, tokenId: undefined, scope: 'activate' } as const };
@@ -68,7 +69,7 @@ beforeEach(() => {
   details.mockResolvedValue();
   readStored.mockImplementation(async () => stored(account.freshness.refreshedAt));
   mark = undefined;
-  budget = createBudget(0);
+  budget = createBudget(1_000);
   storeWrite.mockImplementation(async () => {
     const previous = mark;
     mark = ++marks;
@@ -86,7 +87,7 @@ const open = () =>
     budget,
     inTurn: pLimit(1),
     onDemand: createTurns()(),
-    runs: { lists, details, skipped: () => 0, progress: () => 0 },
+    runs: { lists, details, skipped: () => 0, progress: () => 7 },
     stored: { read: readStored, storeWrite },
     interval,
     idle: 10 * interval,
@@ -259,12 +260,22 @@ describe('an account of the mirror', () => {
     expect(parts()).toEqual(['all', 'templates']);
   });
 
-  it('has as many requests in flight, by GraphQL too, as it may have by REST', async () => {
+  it('has as many requests in flight by GraphQL as by REST, and its token is rejected for certain by one path', async () => {
     const upstream = await openScripted();
-    upstream.respond = () => {};
+    upstream.respond = (_request, response) => reply(response, 401, {});
     base = upstream.base;
     account = open();
     account.credentials.add(credential);
+    for (const path of ['/users/me', '/dtt'])
+      await upstreamFor(account)
+        ?.get(path)
+        .catch(() => {});
+    expect(onRejected.mock.calls).toEqual([
+      [credential, true],
+      [credential, false],
+    ]);
+    upstream.requests.length = 0;
+    upstream.respond = () => {};
     const stop = new AbortController();
     const posts = Array.from({ length: 217 }, () =>
       upstreamFor(account)?.post('/dtt/templates/1', {}, stop.signal),
@@ -343,7 +354,9 @@ it.each([
   ['no-store, No-Cache', 0],
   ['max-age=30', 30_000],
   ['no-transform, max-age = "30" , x', 30_000],
-  ['max-age=x', undefined],
+  ['x-max-age=9, max-age=x, max-age=9s', undefined],
+  ['max-age,no-cache ,x', 0],
+  ['a,max-age=30,b', 30_000],
   ['x-no-cache, max-stale=9', undefined],
 ])('Cache-Control: %s limits the age in milliseconds to %s', (header, milliseconds) => {
   expect(freshnessOf(header)).toBe(milliseconds);
@@ -351,34 +364,45 @@ it.each([
 
 describe('a request that wants what is new', () => {
   const waits = { arrival: 50, freshness: 50, awakening: 50, forwarding: 50, announcement: 50 };
-  /** The outcome of a request: the status, if it is not served from the mirror, and the age. */
-  async function request() {
-    const headers = { 'cache-control': 'no-cache' };
+  /** The outcome of a request: the age, or the response if it is not served from the mirror. */
+  async function request(headers = { 'cache-control': 'no-cache' }) {
     const incoming = Object.assign(new IncomingMessage(new Socket()), { headers, url: '/' });
     const exchange = openExchange(incoming, new ServerResponse(incoming), nobodyListens);
     const response = waitUntilFresh(exchange, account, waits);
     await vi.advanceTimersByTimeAsync(100);
-    return { status: (await response)?.status, age: exchange.headers.Age };
+    const { status, headers: more, body } = (await response) ?? {};
+    return { age: exchange.headers.Age, status, again: more?.['Retry-After'], body: body?.toString() };
   }
+  const rejected = (body: string) => ({ age: undefined, status: 503, again: '5', body: `${body}\n` });
 
   it('is rejected with 503 if the account is forgotten while the request waits for a refresh', async () => {
     await touch(account);
     await vi.advanceTimersByTimeAsync(1_000);
     readStored.mockImplementation(async () => stored());
     lists.mockResolvedValue(undefined);
-    expect(await request()).toEqual({ status: 503, age: undefined });
+    expect(await request()).toEqual(rejected(`${messages.accountArriving}: 7 records so far`));
+  });
+
+  it('is rejected with 503 while no token can read its account, or nothing reads back what a client has written', async () => {
+    account.credentials.clear();
+    expect(await request()).toEqual(rejected(messages.accountUnread));
+    account.credentials.add(credential);
+    expect(await request()).toEqual({ age: '0' });
+    lists.mockRejectedValue(new Error('the upstream is away'));
+    await write('other');
+    expect(await request({ 'cache-control': 'max-age=9' })).toEqual(rejected(messages.accountOutdated));
   });
 
   it('does not wait for a refresh that the budget does not allow, nor for one that takes too long', async () => {
     await touch(account);
     await vi.advanceTimersByTimeAsync(1_000);
     budget.pauseFor(60_000);
-    expect(await request()).toEqual({ status: undefined, age: '1' });
+    expect(await request()).toEqual({ age: '1' });
     expect(parts()).toEqual(['all']);
     await vi.advanceTimersByTimeAsync(60_000);
     const { promise, settle } = createSignal();
     lists.mockImplementation((...run) => promise.then(() => succeed(...run)));
-    expect(await request()).toEqual({ status: undefined, age: '1' });
+    expect(await request()).toEqual({ age: '1' });
     expect(parts()).toEqual(['all', 'all', 'all']);
     settle();
   });

@@ -25,7 +25,8 @@ import { mirrorOfMemory, missing, upstreamOf } from '../support/memoryUpstream.t
 const sessions = 30;
 const failed = { failure: 'failed' };
 const { signal } = new AbortController();
-const logger = pino({ level: 'silent' });
+const lines: string[] = [];
+const logger = pino({ base: null, timestamp: false }, { write: (line) => void lines.push(line) });
 
 const requests: string[] = [];
 let upstream: Upstream;
@@ -276,6 +277,26 @@ describe('a list that the upstream forbids', () => {
     // The user.
     expect(runs.progress()).toBe(1);
   });
+});
+
+it('the log says once that a mirror is in step, and what each run has changed', async () => {
+  lines.length = 0;
+  await readLists();
+  await readLists();
+  addSessions(2, 3, 2);
+  memory.dttSessions.delete(sessions);
+  await readLists();
+  const changed = (changes: number, count: number) => ({
+    level: 30,
+    changes,
+    requests: count,
+    msg: 'mirror refreshed',
+  });
+  expect(lines.map((line) => JSON.parse(line))).toEqual([
+    { level: 30, msg: 'mirror in step' },
+    changed(sessions, 10),
+    changed(3, 12),
+  ]);
 });
 
 it('lists count as read when their run began, however long the database takes to store that', async () => {

@@ -1,7 +1,15 @@
 /** A mirror of several accounts: each sees what it lists itself, whatever the others list. */
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { inTransaction, type Transaction } from '../../../../src/database/transaction.ts';
 import { forgetAccount } from '../../../../src/extensions/upstream/cli/forget.ts';
+import {
+  areSessionsComplete,
+  createFreshnessStore,
+  noteMissingSessions,
+  storeRead,
+} from '../../../../src/extensions/upstream/mirror/accountFreshness.ts';
+import { whileLeased } from '../../../../src/extensions/upstream/mirror/run.ts';
 import { mirrorOfMemory, missing } from '../support/memoryUpstream.ts';
 
 const { database, memory, pull: pullOne } = await mirrorOfMemory(1, 2, 3);
@@ -164,6 +172,71 @@ it('no account gets a name that the mirror would give to another one', async () 
   await pull(1, 2, 3);
   const users = await database.client.user.findMany({ orderBy: { id: 'asc' } });
   expect(users.map(({ username }) => username)).toEqual(['eve (İD 3) (id 1)', 'EVE', 'eve (id 3)']);
+});
+
+describe('what is noted of one account', () => {
+  const { pool } = database;
+  const store = createFreshnessStore(pool, 2);
+  const transaction: Transaction = (write) => inTransaction(pool, write);
+  const rows = async () => (await pool.query('SELECT * FROM "MirroredAccount" ORDER BY "userId"')).rows;
+  const time = (id: number, hour: number) => new Date(Date.UTC(2026, id, 1, hour));
+  /** The mark of the last write of the account. */
+  const mark = time(2, 2).getTime();
+  const isNow = expect.toSatisfy((at: Date) => Math.abs(at.getTime() - Date.now()) < 60_000);
+  /** Stores what a run has read after older sessions were missing. */
+  async function read(began: number | undefined, since: number): Promise<void> {
+    await noteMissingSessions(transaction, 2);
+    await storeRead(transaction, 2, { began, mark: since, hasAllSessions: began !== undefined });
+  }
+  beforeEach(async () => {
+    await pull(1, 2, 3);
+    for (const id of [1, 2, 3])
+      await pool.query(
+        `UPDATE "MirroredAccount" SET "refreshedAt" = $2, "writtenAt" = $3, "sessionsComplete" = true WHERE "userId" = $1`,
+        [id, time(id, 1), time(id, 2)],
+      );
+  });
+
+  it.each<[string, () => Promise<unknown>, object]>([
+    ['a write', () => store.storeWrite('other'), { writtenAt: isNow }],
+    [
+      'a write to a session',
+      () => store.storeWrite('session'),
+      { writtenAt: isNow, sessionsComplete: false },
+    ],
+    ['missing sessions', () => noteMissingSessions(transaction, 2), { sessionsComplete: false }],
+    ['a read of templates', () => read(undefined, mark), { writtenAt: null, sessionsComplete: false }],
+    ['a read after a write', () => read(performance.now(), mark), { writtenAt: null, refreshedAt: isNow }],
+    [
+      'a read before it',
+      () => read(performance.now(), mark - 1),
+      { refreshedAt: isNow, sessionsComplete: false },
+    ],
+  ])('is noted of it alone: %s', async (_, note, change) => {
+    const before = await rows();
+    await note();
+    const expected = (changed: object) =>
+      before.map((row) => (row.userId === 2 ? { ...row, ...changed } : row));
+    expect(await rows()).toEqual(expected(change));
+    const { age, ...known } = await store.read();
+    const [, own] = await rows();
+    expect(known).toEqual({
+      refreshedAt: own.refreshedAt.getTime(),
+      mark: own.writtenAt?.getTime(),
+      isLeased: false,
+    });
+    expect(age + own.refreshedAt.getTime() - Date.now()).toBeLessThan(60_000);
+    expect(await areSessionsComplete(pool, 2)).toBe(own.sessionsComplete);
+    await whileLeased(pool, 2, async () => {
+      const held = { ...own, heldBy: expect.any(String), heldUntil: isNow };
+      expect(await rows()).toEqual(expected(held));
+      expect([await store.read(), await createFreshnessStore(pool, 3).read()]).toMatchObject([
+        { isLeased: true },
+        { isLeased: false },
+      ]);
+    });
+    expect(await rows()).toEqual(expected(own));
+  });
 });
 
 describe('an account that is forgotten', () => {

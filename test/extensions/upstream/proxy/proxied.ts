@@ -7,6 +7,7 @@ import { createBudget } from '../../../../src/extensions/upstream/client/budget.
 import { createTurns, type InTurn } from '../../../../src/extensions/upstream/client/turns.ts';
 import { messages } from '../../../../src/extensions/upstream/messages.ts';
 import { createProxy, type ProxyOptions } from '../../../../src/extensions/upstream/proxy/proxy.ts';
+import type { Exchange } from '../../../../src/http/exchange.ts';
 import { send } from '../../../../src/http/send.ts';
 import { openExchanges } from '../../../support/exchanges.ts';
 import { createFakeFeed } from '../../../support/feed.ts';
@@ -19,6 +20,7 @@ const accountIds = new Map([
   ['own of alice', 1],
   ['own reader of alice', 1],
   ['own narrowed of alice', 1],
+  ['own ended of alice', 1],
   ['bob', 2],
 ]);
 
@@ -36,6 +38,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
   const upstream = await openScripted();
   const written: string[] = [];
   const rejected: number[] = [];
+  const handled: Exchange[] = [];
   const listeners: ((accountId: number) => void)[] = [];
   const tokensOf = new WeakMap<Viewer, string>();
   const fake = createFakeFeed(options.catchUp);
@@ -78,7 +81,8 @@ export async function openProxied(options: ProxiedOptions = {}) {
     },
   });
   const exchanges = await openExchanges(async (exchange) => {
-    exchange.headers.RateLimit = '"token";r=9;t=60';
+    handled.push(exchange);
+    Object.assign(exchange.headers, { RateLimit: '"token";r=9;t=60', Vary: 'Origin' });
     const token = (exchange.request.headers.authorization ?? '').replace('Bearer ', '');
     const viewer = {
       id: accountIds.get(token) ?? 3,
@@ -86,8 +90,14 @@ export async function openProxied(options: ProxiedOptions = {}) {
       scope: token.includes('reader') ? 'read' : 'activate',
     } as const;
     tokensOf.set(viewer, token);
-    const now = token.includes('narrowed') ? ({ ...viewer, scope: 'read' } as const) : viewer;
-    send(exchange, await proxy(exchange, viewer, () => now));
+    const now = token.includes('ended')
+      ? null
+      : token.includes('narrowed')
+        ? ({ ...viewer, scope: 'read' } as const)
+        : viewer;
+    // After an error the client must not wait.
+    const response = await proxy(exchange, viewer, () => now).catch(() => void exchange.response.destroy());
+    if (response) send(exchange, response);
   });
   const proxied = {
     /** The address of the gateway. */
@@ -97,10 +107,16 @@ export async function openProxied(options: ProxiedOptions = {}) {
     /** The paths of the writes that the gateways were told of, and the accounts whose token the upstream has rejected. */
     written,
     rejected,
+    /** What is known of each request for the log. */
+    handled: () => handled.map(({ operation, cache }) => [operation, cache]),
     feed: fake,
     budget: (id: number) => budgets.get(id) ?? createBudget(0),
     /** Sends a request by `node:http`: `fetch` would add headers about caches, and resolve the path. */
-    async ask(path: string, headers: Record<string, string> = {}, { method = 'GET', body = '' } = {}) {
+    async ask(
+      path: string,
+      headers: Record<string, string | string[]> = {},
+      { method = 'GET', body = '' } = {},
+    ) {
       const sent = request(exchanges.url, {
         method,
         path: `/api/v1${path}`,
