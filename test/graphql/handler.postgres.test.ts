@@ -111,6 +111,13 @@ it.each<Case>([
     { data },
   ],
   [
+    'a mutation with an empty name',
+    { query: activation().replace('scheduleTypeChanged', 'viewer { username }'), operationName: '' },
+    always(200),
+    { data: { activateTemplate: data } },
+    byPost,
+  ],
+  [
     'an operation of which a field fails',
     { query: '{ viewer { username } dttDevices(first: 0) { totalCount } }', operationName: '' },
     always(200),
@@ -251,7 +258,7 @@ it.each<[way: Way, status: number, message: string, headers?: object]>([
       ['GET', 'POST'].map((method): [Way, number, string] => [{ method, accept }, 406, notAcceptable]),
   ),
   // Such as a form of a page of another origin.
-  ...['text/plain', 'application/jsonp', 'application/x-www-form-urlencoded', ''].map(
+  ...['text/plain', `text/plain;${json}`, 'application/jsonp', 'application/x-www-form-urlencoded', ''].map(
     (type): [Way, number, string, object] => [{ type }, 415, otherType, { connection: 'close' }],
   ),
   [{ method: 'DELETE' }, 405, 'Use GET or POST', allow],
@@ -357,8 +364,8 @@ describe('invalid input', () => {
       expect(Object.values(data ?? {}).filter((value) => value !== null)).toEqual([]);
       // A message about a variable begins with its name.
       const [, variable] = /^Variable "\$(\w+)" (?!is not defined)/.exec(errors?.[0]?.message ?? '') ?? [];
-      // An error about an argument has its location in the document.
-      if (argument === 'where') expect(errors?.[0]?.locations).toHaveLength(1);
+      // Each error about a place in the document names it.
+      if (![byName, ''].includes(query)) expect(errors?.[0]?.locations).toHaveLength(1);
       expect(errors).toEqual([
         expect.objectContaining({
           message: typeof message === 'string' ? message : expect.stringMatching(message),
