@@ -82,14 +82,19 @@ it.each([json, events, multipart])('a result that is no JSON is an error: %s', a
 });
 
 it.each([events, multipart])('a result of a subscription that is no JSON is an error: %s', async (accept) => {
+  const seen: unknown[] = [];
   const setBigInt: Plugin = {
     onSubscribe: () => ({
       onSubscribeResult: () => ({
-        onNext: ({ setResult }) => setResult({ data: { viewer: 1n } }),
+        onNext({ result, setResult }) {
+          seen.push(result);
+          setResult({ data: { viewer: 1n } });
+        },
       }),
     }),
   };
   const text = await send(setBigInt, accept, 'subscription { viewer { username } }');
+  expect(seen).toEqual([{ data: { viewer: { username: 'alice' } } }]);
   expect(text).toContain(`"message":"${masked}"`);
 });
 
