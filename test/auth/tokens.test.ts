@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   createToken,
   digestOf,
@@ -15,6 +15,7 @@ import {
 } from '../../src/auth/tokens.ts';
 import { listUsers } from '../../src/auth/users.ts';
 import { inTransaction } from '../../src/database/transaction.ts';
+import { stopNow } from '../support/clock.ts';
 import { databaseWith } from '../support/setUp.ts';
 
 const { database } = await databaseWith();
@@ -34,14 +35,6 @@ it('a token has a prefix and 256 random bits, and is stored as its digest alone'
 
 /** In milliseconds from now. */
 const [sinceEver, longPast, past, soon, later, never] = [-Infinity, -2, -1, 1, 3_600_000, Infinity];
-
-/** Stops the clock. @returns the time. */
-function stopNow(): number {
-  const now = Date.now();
-  vi.useFakeTimers({ toFake: ['Date'], now });
-  onTestFinished(() => void vi.useRealTimers());
-  return now;
-}
 
 interface Times {
   readonly expiresAt?: number;
