@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   createToken,
   digestOf,
@@ -15,6 +15,7 @@ import {
 } from '../../src/auth/tokens.ts';
 import { listUsers } from '../../src/auth/users.ts';
 import { inTransaction } from '../../src/database/transaction.ts';
+import { stopNow } from '../support/clock.ts';
 import { databaseWith } from '../support/setUp.ts';
 
 const { database } = await databaseWith();
@@ -34,14 +35,6 @@ it('a token has a prefix and 256 random bits, and is stored as its digest alone'
 
 /** In milliseconds from now. */
 const [sinceEver, longPast, past, soon, later, never] = [-Infinity, -2, -1, 1, 3_600_000, Infinity];
-
-/** Stops the clock. @returns the time. */
-function stopNow(): number {
-  const now = Date.now();
-  vi.useFakeTimers({ toFake: ['Date'], now });
-  onTestFinished(() => void vi.useRealTimers());
-  return now;
-}
 
 interface Times {
   readonly expiresAt?: number;
@@ -156,11 +149,13 @@ it('a token that expires now frees its slot and its name for another one, and st
   expect(await client.apiToken.findMany(stay)).toEqual(before);
   const [found] = (await findTokens(sql, [digestOf(token)])).values();
   expect(found?.validUntil).toBe(0);
-  for (const [expiresAt, message] of [
-    [now, 'The time at which a token expires must be in the future'],
-    [now + 1, 'The account already has 5 active tokens; revoke one first'],
-  ] as const)
-    await expect(createToken(pool, user, 'f', { expiresAt: new Date(expiresAt) })).rejects.toThrow(message);
+  for (const [expiresAt, message, extensions] of [
+    [now, 'The time at which a token expires must be in the future', { argument: 'expiresAt' }],
+    [now + 1, 'The account already has 5 active tokens; revoke one first', { code: 'FORBIDDEN' }],
+  ] as const) {
+    const creating = createToken(pool, user, 'f', { expiresAt: new Date(expiresAt) });
+    expect(await creating.catch((reason: unknown) => reason)).toEqual(new TokenError(message, extensions));
+  }
 });
 
 it('a token is not revoked while a change by it is under way', async () => {
@@ -190,8 +185,10 @@ it('no token is created for an unknown user, nor with a name that is empty or ch
       (each) => [each, visible],
     ),
     ['📱'.repeat(101), 'The name of a token has at most 100 characters'],
-  ])
-    await expect(createToken(pool, user, name ?? '')).rejects.toThrow(message);
+  ]) {
+    const error = await createToken(pool, user, name ?? '').catch((reason: unknown) => reason);
+    expect(error).toEqual(new TokenError(message ?? '', { argument: 'name' }));
+  }
   await expect(createToken(pool, 'nobody', 'x')).rejects.toThrow('There is no user named "nobody"');
   expect(await listTokens(sql, user)).toEqual([]);
   await createToken(pool, user, ` Zoë’s ${'📱'.repeat(94)} `);

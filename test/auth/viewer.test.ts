@@ -1,8 +1,8 @@
-import { beforeEach, describe, expect, inject, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { createToken, digestOf, revokeToken } from '../../src/auth/tokens.ts';
 import { createViewers, type Viewer, type Viewers } from '../../src/auth/viewer.ts';
 import type { Sql } from '../../src/database/reader/sql.ts';
-import { stopClock } from '../support/clock.ts';
+import { stopClock, stopNow } from '../support/clock.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { databaseWith } from '../support/setUp.ts';
 
@@ -225,9 +225,7 @@ describe('the cache of tokens', () => {
 });
 
 it('a token that expires is rejected from then on without another look-up, and its use is not noted', async () => {
-  const now = Date.now();
-  vi.useFakeTimers({ toFake: ['Date'], now });
-  onTestFinished(() => void vi.useRealTimers());
+  const now = stopNow();
   const opened = openFake({ validUntil: new Date(now + 5_000) });
   const { viewers: fake, statements, notes } = opened;
   const [viewer = expect.fail()] = await lookUp(opened, [1]);
@@ -249,9 +247,7 @@ it('a token that expires is rejected from then on without another look-up, and i
 
 describe('the last-used time', () => {
   it('is written again every minute for a cached token, even if a write fails', async () => {
-    const began = Date.now();
-    vi.useFakeTimers({ toFake: ['Date'], now: began });
-    onTestFinished(() => void vi.useRealTimers());
+    const began = stopNow();
     const opened = openFake({ noting: () => Promise.reject(new Error('the database is away')) });
     // This look-up finds that the token was last used just now.
     await lookUp(opened, [1]);
@@ -267,9 +263,7 @@ describe('the last-used time', () => {
     ['a minute before', 0, 60_000],
     ['since', 1, 1],
   ])('is not written if another process has written it meanwhile: %s', async (_, noted, expected) => {
-    const began = Date.now();
-    vi.useFakeTimers({ toFake: ['Date'], now: began });
-    onTestFinished(() => void vi.useRealTimers());
+    const began = stopNow();
     const note = vi.spyOn(database.sql, 'run');
     await viewers.authenticate(`Bearer ${token}`);
     await note.mock.results.at(-1)?.value;

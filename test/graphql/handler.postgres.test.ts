@@ -102,6 +102,15 @@ const always = (status: number) => kinds.map(() => status);
 const notRun = [200, 400, 200, 200];
 const byPost = { methods: ['POST'] };
 const byGet = { methods: ['GET'] };
+const ofYoga = { allow: 'GET, POST' };
+/** A request that has these parameters beside its query. */
+const odd = (given: object, message: string, headers = {}): Case => [
+  `a request with ${JSON.stringify(given)}`,
+  { query, ...given },
+  always(400),
+  failure(message),
+  { ...byPost, headers },
+];
 
 it.each<Case>([
   [
@@ -109,6 +118,13 @@ it.each<Case>([
     { query: 'query Id { viewer { id } } query Name { viewer { username } }', operationName: 'Name' },
     always(200),
     { data },
+  ],
+  [
+    'a mutation with an empty name',
+    { query: activation().replace('scheduleTypeChanged', 'viewer { username }'), operationName: '' },
+    always(200),
+    { data: { activateTemplate: data } },
+    byPost,
   ],
   [
     'an operation of which a field fails',
@@ -171,35 +187,16 @@ it.each<Case>([
   ].map(
     ([body = '', message = '']): Case => [`a body "${body}"`, body, always(400), failure(message), byPost],
   ),
-  ...[
-    { with: { query: 1 }, message: 'query must be a string' },
-    { with: { operationName: 1 }, message: 'operationName must be a string' },
-    { with: { unknown: 1 }, message: 'Unexpected parameter "unknown" in the request body.' },
-    {
-      with: { extensions: { persistedQuery: {} } },
-      message: 'extensions.persistedQuery must have a sha256Hash, which is a string',
-    },
-  ].map((odd): Case => {
-    const given = { query, ...odd.with };
-    return [`a request with ${JSON.stringify(odd.with)}`, given, always(400), failure(odd.message), byPost];
-  }),
+  odd({ query: 1 }, 'query must be a string'),
+  odd({ operationName: 1 }, 'operationName must be a string'),
+  odd({ unknown: 1 }, 'Unexpected parameter "unknown" in the request body.'),
+  odd(
+    { extensions: { persistedQuery: {} } },
+    'extensions.persistedQuery must have a sha256Hash, which is a string',
+  ),
   // Yoga rejects these, and says which methods it takes.
-  ...[
-    {
-      with: { variables: [] },
-      message: 'Expected "variables" param to be empty or an object, but given array.',
-    },
-    {
-      with: { extensions: 1 },
-      message: 'Expected "extensions" param to be empty or an object, but given number.',
-    },
-  ].map((odd): Case => {
-    const [given, others] = [
-      { query, ...odd.with },
-      { ...byPost, headers: { allow: 'GET, POST' } },
-    ];
-    return [`a request with ${JSON.stringify(odd.with)}`, given, always(400), failure(odd.message), others];
-  }),
+  odd({ variables: [] }, 'Expected "variables" param to be empty or an object, but given array.', ofYoga),
+  odd({ extensions: 1 }, 'Expected "extensions" param to be empty or an object, but given number.', ofYoga),
 ])(
   '%s gets the same result in each media type, with the headers of its error',
   async (_, given, statuses, result, {
@@ -251,7 +248,7 @@ it.each<[way: Way, status: number, message: string, headers?: object]>([
       ['GET', 'POST'].map((method): [Way, number, string] => [{ method, accept }, 406, notAcceptable]),
   ),
   // Such as a form of a page of another origin.
-  ...['text/plain', 'application/jsonp', 'application/x-www-form-urlencoded', ''].map(
+  ...['text/plain', `text/plain;${json}`, 'application/jsonp', 'application/x-www-form-urlencoded', ''].map(
     (type): [Way, number, string, object] => [{ type }, 415, otherType, { connection: 'close' }],
   ),
   [{ method: 'DELETE' }, 405, 'Use GET or POST', allow],
@@ -357,8 +354,8 @@ describe('invalid input', () => {
       expect(Object.values(data ?? {}).filter((value) => value !== null)).toEqual([]);
       // A message about a variable begins with its name.
       const [, variable] = /^Variable "\$(\w+)" (?!is not defined)/.exec(errors?.[0]?.message ?? '') ?? [];
-      // An error about an argument has its location in the document.
-      if (argument === 'where') expect(errors?.[0]?.locations).toHaveLength(1);
+      // Each error about a place in the document names it.
+      if (![byName, ''].includes(query)) expect(errors?.[0]?.locations).toHaveLength(1);
       expect(errors).toEqual([
         expect.objectContaining({
           message: typeof message === 'string' ? message : expect.stringMatching(message),

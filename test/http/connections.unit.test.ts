@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect, Socket } from 'node:net';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { addressOf } from '../../src/http/clientAddress.ts';
 import { mostConnections, timeouts, watchConnections } from '../../src/http/connections.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
@@ -33,8 +33,14 @@ it.runIf(process.platform === 'linux')('takes as many descriptors as this proces
 const exchangeOf = (socket: Socket, state: string) =>
   // The parts of an exchange that are used.
   ({
-    request: { socket, complete: state !== 'upload' },
-    response: { socket, writableFinished: !['running', 'stream'].includes(state) },
+    endpoint: 'rest',
+    request: { socket, complete: !['upload', 'rejected'].includes(state), headers: {} },
+    response: {
+      ...{ socket, shouldKeepAlive: true, headersSent: !['running', 'upload'].includes(state) },
+      writableFinished: !['running', 'stream', 'upload'].includes(state),
+      writeHead: vi.fn().mockReturnThis(),
+      end: vi.fn(),
+    },
     hasViewer: state !== 'page',
     isInQuota: state.endsWith('stream'),
   }) as unknown as Exchange;
@@ -48,6 +54,8 @@ it.each<[ended: string, number[], before: string, trustedProxies?: number]>([
   ['itself, if all others are busy', [3], 'upload running running'],
   ['none beside streams', [], 'stream stream stream page page'],
   ['one whose stream has ended', [1], 'stream endedstream running running'],
+  ['none beside closed ones', [], 'gone gone gone page page'],
+  ['the oldest, if a later one is closed', [0], 'page gone page page'],
   ['none of another address', [1], 'page@10.0.0.1 page@::ffff:127.0.0.1 page@127.0.0.1 page'],
   ['none of another network', [1], 'page@fd00:0:0:1::1 page@fd00::1 page@fd00::2 page@fd00::3'],
   ['none, if there are no more from an address', [], 'page@10.0.0.1 page@10.0.0.2 page'],
@@ -65,7 +73,9 @@ it.each<[ended: string, number[], before: string, trustedProxies?: number]>([
       address = value;
       const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value });
       server.emit('connection', socket);
-      for (const each of requests.split('+')) if (each !== 'silent') void begin(exchangeOf(socket, each));
+      if (requests === 'gone') socket.emit('close');
+      else
+        for (const each of requests.split('+')) if (each !== 'silent') void begin(exchangeOf(socket, each));
       return socket;
     });
     const ended = sockets.flatMap((socket, index) => (socket.writableEnded ? index : []));
@@ -73,6 +83,43 @@ it.each<[ended: string, number[], before: string, trustedProxies?: number]>([
     for (const socket of sockets) socket.destroy();
   },
 );
+
+it.each<[state: string, grace: number, outcome: string | number | false, after: number]>([
+  ['silent', 5_000, 'ended', 5_000],
+  ['user', 5_000, 'ended', 1_000],
+  ['user', 50, 'ended', 50],
+  ['running', 5_000, false, 5_000],
+  ['stream', 5_000, 'destroyed', 5_000],
+  ['upload', 5_000, 408, 5_000],
+  ['rejected', 5_000, 'destroyed', 5_000],
+])('a server that closes handles a connection, %s, within %d ms of grace: %s after %d ms', (...row) => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const [state, closing, outcome, after] = row;
+  const server = createServer();
+  server.maxConnections = 6;
+  const closed = new AbortController();
+  const { begin } = watchConnections(server, { ...timeouts, closing }, closed.signal, 0);
+  const socket = new Socket();
+  server.emit('connection', socket);
+  const exchange = exchangeOf(socket, state);
+  const { response } = exchange;
+  if (state !== 'silent') void begin(exchange);
+  closed.abort();
+  // Only a response without a head yet can say that it is the last.
+  expect(response.shouldKeepAlive).toBe(response.headersSent);
+  const outcomeNow = () =>
+    vi.mocked(response.writeHead).mock.calls[0]?.[0] ??
+    (socket.writableEnded ? 'ended' : socket.destroyed && 'destroyed');
+  vi.advanceTimersByTime(after - 1);
+  expect(outcomeNow()).toBe(false);
+  vi.advanceTimersByTime(1);
+  expect(outcomeNow()).toBe(outcome);
+  server.emit('close');
+  // A connection that was ended is cut, and nothing else is left.
+  vi.advanceTimersByTime(1_000);
+  expect([socket.destroyed, vi.getTimerCount()]).toEqual([typeof outcome === 'string', 0]);
+});
 
 it('the address of a client is known also after the client has closed the connection', async () => {
   const server = createServer();

@@ -1,7 +1,7 @@
 /** Which errors clients see as they are, and what they see of others. */
 
 import { GraphQLError } from 'graphql';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import {
   argumentError,
   clientError,
@@ -11,6 +11,17 @@ import {
   statusOf,
   unauthenticated,
 } from '../../src/errors.ts';
+import { failureResponse } from '../../src/http/errorResponse.ts';
+import type { Exchange } from '../../src/http/exchange.ts';
+
+/** The status and the error of the response, and what is logged. */
+function responseTo(failure: Error) {
+  const report = vi.fn();
+  // The parts of an exchange that are used.
+  const exchange = { endpoint: 'rest', report } as unknown as Exchange;
+  const { status, body } = failureResponse(exchange, failure);
+  return [status, JSON.parse(String(body)).error, ...report.mock.calls.flat()];
+}
 
 it.each([
   unauthenticated('missing'),
@@ -20,6 +31,8 @@ it.each([
 ])('an error meant for the client reaches the client unchanged: $extensions', (error) => {
   expect(clientErrorOf(error)).toBe(error);
   expect(hiddenIn(error)).toBeUndefined();
+  const status = new Map<unknown, number>(Object.entries(statusOf)).get(error.extensions.code);
+  expect(responseTo(error)).toEqual([status, error.message]);
 });
 
 const cause = new Error('secret');
@@ -40,4 +53,5 @@ it.each([
     ...(error instanceof GraphQLError && { path: error.path }),
   });
   expect(hiddenIn(shown)).toBe(cause);
+  expect(responseTo(error)).toEqual([500, 'Internal server error', error]);
 });

@@ -160,7 +160,7 @@ describe('an exchange', () => {
 const good = ['', 'x.test', 'x.test:', 'x.test:80', '127.0.0.1:4000', '[::1]', '[::1]:4000', 'x_y'];
 const bad = ['a b', '"x"', '<x>', 'x:y', 'x/y', '[::1', '[]', 'x@y', 'x,y:80:81'];
 const coding = 'Host: x; Transfer-Encoding: Chunked';
-const anotherName = 'Host: x; If-None-Match: x; Authorization: x; If-None-Match: y';
+const anotherName = 'Host: x; From: x; If-None-Match: x; Authorization: x; If-None-Match: y';
 
 it.each<[message: string | undefined, ...requests: string[]]>([
   // Only names count, not values.

@@ -89,6 +89,8 @@ const resultOf = new Map<Mutant, Pick<Result, 'outcome' | 'by'>>();
 interface Search {
   readonly mutant: Mutant;
   readonly files: string[];
+  /** Whether a file has not noticed it. */
+  readonly isTried?: boolean;
 }
 
 /** A run of a file of tests. Without a mutant it is a control. */
@@ -160,21 +162,35 @@ async function searchAlone({ mutant, files }: Search) {
   conclude(mutant, { outcome: files.length === 0 ? 'not reached' : 'survived' });
 }
 
+const projectOfNext = ({ files: [next = ''] }: Search) => projectOf(next);
+
+/** The next file of a search, or the next few once one has noticed nothing: a worker for each would take longer. */
+function nextFiles(search: Search): string[] {
+  const files = search.files.slice(0, search.isTried ? 4 : 1);
+  return files.filter((file) => projectOf(file) === projectOfNext(search));
+}
+
 /**
- * Runs a file for each of many mutants in one worker, which saves the time to load the sources. At the end come the same files without a
+ * Runs files for each of many mutants in one worker, which saves the time to load the sources. At the end come the same files without a
  * mutant: if one fails, a mutant has left something behind, and no failure counts.
  * @returns the mutants that were not noticed, and those about which nothing can be said.
  */
 async function searchTogether(searches: Search[]): Promise<{ unnoticed: Search[]; doubtful: Search[] }> {
-  const runs: Run[] = searches.map(({ mutant, files: [file = ''] }) => ({ mutant, file }));
+  const runs: Run[] = searches.flatMap((search) =>
+    nextFiles(search).map((file) => ({ mutant: search.mutant, file })),
+  );
   const controls = [...new Set(runs.map(({ file }) => file))].map((file) => ({ file }));
   const failures = await runInOrder([...runs, ...controls]);
   const isTrusted = controls.every((_, index) => !failures.has(runs.length + index)) && !failures.has(-1);
   const unnoticed: Search[] = [];
   const doubtful: Search[] = [];
-  for (const [index, search] of searches.entries()) {
-    const message = failures.get(index);
-    if (message === undefined) unnoticed.push({ ...search, files: search.files.slice(1) });
+  for (const search of searches) {
+    const [message] = runs.flatMap(({ mutant }, index) =>
+      mutant === search.mutant ? (failures.get(index) ?? []) : [],
+    );
+    const done = nextFiles(search);
+    const files = search.files.filter((file) => !done.includes(file));
+    if (message === undefined) unnoticed.push({ ...search, files, isTried: true });
     else if (isTrusted) conclude(search.mutant, outcomeOf(message));
     else doubtful.push(search);
   }
@@ -184,22 +200,20 @@ async function searchTogether(searches: Search[]): Promise<{ unnoticed: Search[]
 const searches = drawn.map((mutant) => ({ mutant, files: filesFor(mutant) }));
 /** What is reached while the sources load needs a worker that loads them with the mutant. */
 const alone = searches.filter(({ mutant, files }) => loaded.has(mutant.id) || files.length === 0);
+const projects = [...new Set([...specifications.keys()].map(projectOf))];
 let together: Search[] = searches.filter((search) => !alone.includes(search));
 const unnoticed = new Map(together.map((search) => [search.mutant, search]));
 while (together.length > 0) {
   const first = (search: Search) => search.files[0] ?? '';
   const sorted = together.sort((one, other) => first(one).localeCompare(first(other)));
-  const [batch, rest] = [sorted.slice(0, batchSize), sorted.slice(batchSize)];
-  const sameProject = batch.filter(
-    (search) => projectOf(first(search)) === projectOf(first(sorted[0] ?? search)),
-  );
-  const result = await searchTogether(sameProject);
+  // The project with the most first: the few of another one may become more.
+  const groups = projects.map((name) => sorted.filter((search) => projectOfNext(search) === name));
+  const [most = []] = groups.sort((one, other) => other.length - one.length);
+  const batch = most.slice(0, batchSize);
+  const result = await searchTogether(batch);
   alone.push(...result.doubtful);
-  together = [
-    ...batch.filter((search) => !sameProject.includes(search)),
-    ...rest,
-    ...result.unnoticed,
-  ].filter(({ files }) => files.length > 0);
+  const rest = together.filter((search) => !batch.includes(search));
+  together = [...rest, ...result.unnoticed].filter(({ files }) => files.length > 0);
 }
 // A cache of the worker may have hidden a mutant: those that were not noticed are looked for once more alone.
 for (const search of alone) await searchAlone(search);

@@ -285,15 +285,18 @@ describe('watching a viewer', () => {
     expect(await report).toBe('ended');
   });
 
-  it('checks the token when any token may have changed, and not when other tables may have', async () => {
+  it('checks the token when any token may have changed, and not when other tables or another user may have', async () => {
     let asked = 0;
-    const { next, announceAll } = watch(async () => {
+    const { next, announce, announceAll } = watch(async () => {
       asked++;
       return true;
     });
     await next();
+    const report = next();
+    for (const table of ['ApiToken', 'DttDevice'] as const) announce(alice.id + 1, table);
+    expect(await isSettled(report)).toBe(false);
     announceAll('DttTemplate');
-    expect(await next()).toBe('changed');
+    expect(await report).toBe('changed');
     expect(asked).toBe(1);
     announceAll('ApiToken');
     expect(await next()).toBe('changed');
@@ -395,9 +398,10 @@ describe('watching a viewer', () => {
       const reports: string[] = [];
       const { feed, followers } = createFakeFeed();
       const viewers = { findAgain: async (viewer: Viewer) => ({ ...viewer, expiresAt }) };
-      const following = createWatchViewer({ feed, viewers, maxAge: 2e6 })(
+      const following = createWatchViewer({ feed, viewers, maxAge: isSet ? 10 : 2e6 })(
         { ...alice, expiresAt },
-        { changed: () => {}, ended: (problem) => reports.push(problem) },
+        // Nothing may follow the end.
+        { changed: () => reports.length > 0 && reports.push(''), ended: (problem) => reports.push(problem) },
       );
       await vi.advanceTimersByTimeAsync(isSet ? 1_000 : 26 * days - 1);
       expect([reports, following.isTrusted]).toEqual([[], true]);

@@ -1,6 +1,14 @@
 /** A clock that a test sets, for code that lets something expire. */
 
-import { vi } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
+
+/** Stops the time of day until the test has ended. @returns the time. */
+export function stopNow(): number {
+  const now = Date.now();
+  vi.useFakeTimers({ toFake: ['Date'], now });
+  onTestFinished(() => void vi.useRealTimers());
+  return now;
+}
 
 /** Stops `performance.now` and `setTimeout` until `restore` is called. */
 export function stopClock() {

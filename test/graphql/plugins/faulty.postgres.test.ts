@@ -10,6 +10,7 @@ const { database, alice } = await databaseWith('alice');
 /** Sends an operation to a gateway with the plugin, and returns the response up to its first error. */
 async function exchange(plugin: Plugin, accept: string, query = '{ viewer { username } }') {
   const extensions = [{ settings: {}, plugins: async () => [plugin] }];
+  const printed = vi.spyOn(console, 'error');
   const gateway = await openTestGateway(await openBeside(database), { extensions });
   const response = await postGraphql(gateway, alice.token, { query }, { Accept: accept });
   let text = '';
@@ -19,6 +20,8 @@ async function exchange(plugin: Plugin, accept: string, query = '{ viewer { user
     if (text.includes('"errors"')) break;
   }
   await gateway.close();
+  // What is hidden from clients is in the log alone.
+  expect(printed).not.toHaveBeenCalled();
   return { text, headers: response.headers };
 }
 const send = async (...given: Parameters<typeof exchange>) => (await exchange(...given)).text;
@@ -79,14 +82,19 @@ it.each([json, events, multipart])('a result that is no JSON is an error: %s', a
 });
 
 it.each([events, multipart])('a result of a subscription that is no JSON is an error: %s', async (accept) => {
+  const seen: unknown[] = [];
   const setBigInt: Plugin = {
     onSubscribe: () => ({
       onSubscribeResult: () => ({
-        onNext: ({ setResult }) => setResult({ data: { viewer: 1n } }),
+        onNext({ result, setResult }) {
+          seen.push(result);
+          setResult({ data: { viewer: 1n } });
+        },
       }),
     }),
   };
   const text = await send(setBigInt, accept, 'subscription { viewer { username } }');
+  expect(seen).toEqual([{ data: { viewer: { username: 'alice' } } }]);
   expect(text).toContain(`"message":"${masked}"`);
 });
 
