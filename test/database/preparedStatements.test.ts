@@ -16,11 +16,11 @@ describe('a connection to a server', () => {
   /** The database through a single connection. */
   const openOne = () => openAt(url, { connections: 1, statement: 10_000 });
 
-  /** The statements that are prepared on one connection. */
+  /** The statements that are prepared on one connection, and how often each has run. */
   async function preparedOn({ pool }: Database) {
     const client = await pool.connect();
-    const { rows } = await client.query<{ name: string; statement: string }>(
-      'SELECT name, statement FROM pg_prepared_statements',
+    const { rows } = await client.query<{ name: string; statement: string; runs: number }>(
+      'SELECT name, statement, (generic_plans + custom_plans)::int AS runs FROM pg_prepared_statements',
     );
     client.release();
     return rows;
@@ -36,8 +36,8 @@ describe('a connection to a server', () => {
     }
     const server = await preparedOn(one);
     expect(server).toHaveLength(maxStatements);
-    // It was used throughout, and so never evicted.
-    expect(server).toContainEqual({ name: statementName(usual), statement: usual });
+    // It was used throughout, and so never evicted nor prepared again.
+    expect(server).toContainEqual({ name: statementName(usual), statement: usual, runs: 6 });
     await one.close();
   });
 
@@ -59,7 +59,8 @@ describe('a connection to a server', () => {
     const one = await openOne();
     const gateway = await openTestGateway(one);
     const lists = async (list: string, item: string) => {
-      const body = `{ ${list} { totalCount nodes { databaseId } } dttTemplates { nodes { ${item} { nodes { databaseId } } } } }`;
+      const page = '{ totalCount nodes { databaseId } }';
+      const body = `{ ${list} ${page} dttTemplates { nodes { ${item} ${page} } } dttSessionStats { total { segmentCount } } }`;
       const { errors } = await graphqlOnce(gateway, account.token, body);
       expect(errors).toBeUndefined();
     };
@@ -67,7 +68,7 @@ describe('a connection to a server', () => {
     await lists('dttSessions(first: 3)', 'sessions(first: 3)');
     await lists('dttSessions(last: 3)', 'sessions(last: 3)');
     const usual = await statements();
-    expect(usual.filter((statement) => statement.includes('"DttSession"'))).toHaveLength(5);
+    expect(usual.filter((statement) => statement.includes('"DttSession"'))).toHaveLength(7);
     const where = 'where: { createdAt: { gt: "2020-01-01T00:00:00Z" } }';
     const orderBy = 'orderBy: { field: CREATED_AT, direction: ASC }';
     for (const given of [where, orderBy, `${where}, ${orderBy}`])
