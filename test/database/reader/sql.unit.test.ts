@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import { expect, it } from 'vitest';
-import { type Batch, createSql } from '../../../src/database/reader/sql.ts';
+import { type Batch, createSql, statementName } from '../../../src/database/reader/sql.ts';
 import { selectStatement } from '../../../src/database/reader/statement.ts';
 
 /** A pool that fails with each of these codes first, and then returns the rows. */
@@ -63,6 +63,12 @@ it('a read fails when the check that is sent with it does', async () => {
   };
   expect(await read([{ two: 2 }], [{ now: 1 }])).toEqual([{ two: 2 }]);
   await expect(read([{ two: 2 }], [{ now: 0 }])).rejects.toThrow();
+});
+
+it('a statement has a name of its own, the same in every process, unless it is very long', () => {
+  const [short, long, longer] = ['SELECT 1', 'a'.repeat(8_000), 'a'.repeat(8_001)].map(statementName);
+  expect([short, long]).toEqual(['dovetail_4ATr1bVTKkuFmEpi-K1IqB', 'dovetail_467hclR2Mh9yetigfOU--1']);
+  expect(longer).toBe('');
 });
 
 const select = { id: true };
