@@ -83,7 +83,7 @@ const document =
     pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
   }
 }`);
-const compiled = prepare(document);
+const prepared = prepare(document);
 
 type Args = {
   readonly first?: number;
@@ -93,13 +93,13 @@ type Args = {
   readonly offset?: number;
 };
 
-/** The page, after a check that graphql-js and compiled code return the same. */
+/** The page, after a check that graphql-js and the prepared operation return the same. */
 async function pageOf(direction: Direction, args: Args) {
   const context = () => createContext(database.sql, viewer, undefined);
   const variableValues = { ...args, ...(direction && { orderBy: { field: 'LAST_VISITED_AT', direction } }) };
   const { data, errors } = await execute({ schema, document, variableValues, contextValue: context() });
   expect(errors).toBeUndefined();
-  const again = await compiled?.run(variableValues, context());
+  const again = await prepared?.run(variableValues, context());
   expect(JSON.stringify(again?.data)).toBe(JSON.stringify(data));
   return JSON.parse(JSON.stringify(data?.devices));
 }

@@ -32,7 +32,7 @@ describe('a read', () => {
     return { selects, context };
   }
 
-  /** The `select` of each query of the operation, which is interpreted first and then compiled. */
+  /** The `select` of each query of the operation, which graphql-js executes first and then `prepare`. */
   async function selectsOf(source: string): Promise<unknown[]> {
     const { selects, context } = recordSelects();
     expect((await graphql({ schema, source, contextValue: context })).errors).toBeUndefined();
