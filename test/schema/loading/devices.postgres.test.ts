@@ -85,13 +85,7 @@ const document =
 }`);
 const prepared = prepare(document);
 
-type Args = {
-  readonly first?: number;
-  readonly last?: number;
-  readonly after?: string;
-  readonly before?: string;
-  readonly offset?: number;
-};
+type Args = Partial<Record<'first' | 'last' | 'offset', number> & Record<'after' | 'before', string>>;
 
 /** The page, after a check that graphql-js and the prepared operation return the same. */
 async function pageOf(direction: Direction, args: Args) {
