@@ -73,6 +73,11 @@ it('a statement has a name of its own, the same in every process, unless it is v
 
 const select = { id: true };
 
+it('a part of a text is asked for by a pattern', () => {
+  const where = { bubbleId: { contains: 'é', startsWith: 'ü', mode: 'insensitive' } };
+  expect(selectStatement('DttSession', { select, where }).values).toEqual(['%é%', 'ü%']);
+});
+
 it.each<[message: string, query: object]>([
   ['DttSession has no field lastVisited', { select: { lastVisited: true } }],
   ['nothing is selected of DttSession', { select: {} }],

@@ -7,15 +7,12 @@ import { gatewayWith } from '../../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice']);
 
-interface Asked {
+type Asked = Partial<
+  Record<'first' | 'last' | 'offset', number> & Record<'after' | 'before', string | null>
+> & {
   readonly where?: object;
   readonly orderBy?: object | undefined;
-  readonly first?: number;
-  readonly last?: number;
-  readonly after?: string | null;
-  readonly before?: string | null;
-  readonly offset?: number;
-}
+};
 
 async function ask(list: string, type: string, asked: Asked) {
   return graphqlOnce(
