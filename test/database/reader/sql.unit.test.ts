@@ -144,7 +144,7 @@ it.each<[message: string, query: object]>([
   ['Invalid time value', { where: { createdAt: new Date(Number.NaN) } }],
   ['[] is not a list of conditions', { where: { AND: [] } }],
   ['[] is not a list of conditions', { where: { OR: [] } }],
-  ['[7] is not a list of conditions', { where: { OR: [7] } }],
+  ['[{"id":1},7] is not a list of conditions', { where: { OR: [{ id: 1 }, 7] } }],
   ['[null] is not a list of conditions', { where: { segments: { every: { id: 1 } } } }],
   ['[null] is not a list of conditions', { where: { segments: { some: {}, none: {} } } }],
   ['DttSession.owner is no column', { orderBy: { owner: 'asc' } }],
