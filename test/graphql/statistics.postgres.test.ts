@@ -35,8 +35,9 @@ it('statistics count a session in each segment type that it has, and those whose
 });
 
 it('statistics have the records that sessions are grouped by, and none of other users', async () => {
-  const { dttSessionStats } = await ask(
-    '{ dttSessionStats(by: [TEMPLATE, TRAINER]) { groups { templateId template { databaseId } trainer { databaseId } trainerId sessionCount } } }',
+  const { dttSessionStats, keys } = await ask(
+    `{ dttSessionStats(by: [TEMPLATE, TRAINER]) { groups { templateId template { databaseId } trainer { databaseId } trainerId sessionCount } }
+       keys: dttSessionStats(by: [MONTH, TRAINER]) { groups { period { date from to } trainerId } } }`,
   );
   const [one, two] = alice.dttDevices;
   const [own, mine] = alice.dttTemplates;
@@ -53,6 +54,8 @@ it('statistics have the records that sessions are grouped by, and none of other 
     group(theirs, one, 1, false),
     group(null, two, 1, false),
   ]);
+  const period = { date: '2026-01-01', from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' };
+  expect(keys.groups).toEqual([one, two].map((trainerId) => ({ period, trainerId })));
 });
 
 it('statistics of lock sessions have durations, by state and template', async () => {

@@ -156,7 +156,6 @@ function partsOf({ model, query, joined, rowKeys }: Plan): string {
     rowKeys.map((key) => `r.${key}`),
     keys,
     columns,
-    ['p.id'],
   )} FROM ${joined}) parts`;
 }
 

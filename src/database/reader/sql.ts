@@ -167,9 +167,7 @@ function preparedOn(connection: pg.Connection) {
   if (known) return known;
   const made = new LRUCache<string, true>({
     max: maxStatements,
-    dispose(_, name, reason) {
-      if (reason === 'evict') connection.close({ type: 'S', name }, true);
-    },
+    dispose: (_, name) => connection.close({ type: 'S', name }, true),
   });
   preparedStatements.set(connection, made);
   return made;
@@ -256,7 +254,7 @@ function send(
   { name, text, columns }: NamedStatement,
   values: (string | null)[],
 ): void {
-  if (name === '' || !preparedOn(connection).get(name)) {
+  if (!preparedOn(connection).get(name)) {
     if (name !== '') {
       // A session that a pooler has handed on may have it from before.
       connection.close({ type: 'S', name }, true);

@@ -236,7 +236,7 @@ export function checkPage({ first, last, offset, ...cursors }: PageArguments): P
   // An omitted `first` has its default value here, which a client may also have sent.
   if (isBackward && first != null && first !== pageSize.default)
     throw argumentError('first', 'first and last cannot be used together');
-  if (offset != null && offset < 0) throw argumentError('offset', pageErrors.offset);
+  if ((offset ?? 0) < 0) throw argumentError('offset', pageErrors.offset);
   if (isBackward && offset) throw argumentError('offset', 'offset and last cannot be used together');
   return { ...cursors, size: last ?? first ?? pageSize.default, offset: offset ?? 0, isBackward };
 }

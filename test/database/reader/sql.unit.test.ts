@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import { expect, it } from 'vitest';
-import { type Batch, createSql } from '../../../src/database/reader/sql.ts';
+import { Batch, createSql, maxStatements, statementName } from '../../../src/database/reader/sql.ts';
 import { selectStatement } from '../../../src/database/reader/statement.ts';
 
 /** A pool that fails with each of these codes first, and then returns the rows. */
@@ -65,7 +65,52 @@ it('a read fails when the check that is sent with it does', async () => {
   await expect(read([{ two: 2 }], [{ now: 0 }])).rejects.toThrow();
 });
 
+it('a connection keeps the most recently used statements, and parses one without a name each time', () => {
+  const kinds = ['close', 'parse', 'bind', 'describe', 'execute', 'sync'];
+  const values = [null, 7, new Date(0), ['"', 'b'], Buffer.of(255)];
+  const sent = (name: string, connection: object) => {
+    const messages: unknown[] = [];
+    for (const kind of kinds)
+      Object.assign(connection, { [kind]: (message?: object) => messages.push({ kind, ...message }) });
+    // It has all that a batch calls.
+    new Batch([{ name, text: 'SELECT', values }]).submit(connection as pg.Connection);
+    return messages;
+  };
+  const messages = (name: string) => [
+    ...(name === '' ? [] : [{ kind: 'close', type: 'S', name }]),
+    { kind: 'parse', name, text: 'SELECT', types: [] },
+    {
+      kind: 'bind',
+      statement: name,
+      values: [null, '7', '1970-01-01T00:00:00.000Z', '{"\\"","b"}', '\\xff'],
+    },
+    ...[{ kind: 'describe', type: 'P', name: '' }, { kind: 'execute' }, { kind: 'sync' }],
+  ];
+  for (const one of [0, 1].map(() => ({ stream: { cork() {}, uncork() {} } }))) {
+    expect([sent('a', one), sent('b', one)]).toEqual([messages('a'), messages('b')]);
+    expect([sent('a', one), sent('', one)]).toEqual([messages('a').slice(2), messages('')]);
+    expect(sent('', one)).toEqual(messages(''));
+    for (let number = 2; number < maxStatements; number++) sent(`${number}`, one);
+    // One more takes the place of the one that was used least recently.
+    expect(sent('more', one)).toEqual(
+      messages('more').toSpliced(1, 0, { kind: 'close', type: 'S', name: 'b' }),
+    );
+    expect(sent('a', one)).toEqual(messages('a').slice(2));
+  }
+});
+
+it('a statement has a name of its own, the same in every process, unless it is very long', () => {
+  const [short, long, longer] = ['SELECT 1', 'a'.repeat(8_000), 'a'.repeat(8_001)].map(statementName);
+  expect([short, long]).toEqual(['dovetail_4ATr1bVTKkuFmEpi-K1IqB', 'dovetail_467hclR2Mh9yetigfOU--1']);
+  expect(longer).toBe('');
+});
+
 const select = { id: true };
+
+it('a part of a text is asked for by a pattern', () => {
+  const where = { bubbleId: { contains: 'é', startsWith: 'ü', mode: 'insensitive' } };
+  expect(selectStatement('DttSession', { select, where }).values).toEqual(['%é%', 'ü%']);
+});
 
 it.each<[message: string, query: object]>([
   ['DttSession has no field lastVisited', { select: { lastVisited: true } }],
@@ -99,7 +144,7 @@ it.each<[message: string, query: object]>([
   ['Invalid time value', { where: { createdAt: new Date(Number.NaN) } }],
   ['[] is not a list of conditions', { where: { AND: [] } }],
   ['[] is not a list of conditions', { where: { OR: [] } }],
-  ['[7] is not a list of conditions', { where: { OR: [7] } }],
+  ['[{"id":1},7] is not a list of conditions', { where: { OR: [{ id: 1 }, 7] } }],
   ['[null] is not a list of conditions', { where: { segments: { every: { id: 1 } } } }],
   ['[null] is not a list of conditions', { where: { segments: { some: {}, none: {} } } }],
   ['DttSession.owner is no column', { orderBy: { owner: 'asc' } }],

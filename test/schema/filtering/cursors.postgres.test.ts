@@ -7,15 +7,12 @@ import { gatewayWith } from '../../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice']);
 
-interface Asked {
+type Asked = Partial<
+  Record<'first' | 'last' | 'offset', number> & Record<'after' | 'before', string | null>
+> & {
   readonly where?: object;
   readonly orderBy?: object | undefined;
-  readonly first?: number;
-  readonly last?: number;
-  readonly after?: string | null;
-  readonly before?: string | null;
-  readonly offset?: number;
-}
+};
 
 async function ask(list: string, type: string, asked: Asked) {
   return graphqlOnce(
@@ -160,20 +157,23 @@ describe('a cursor', () => {
   });
 });
 
-describe('an order', () => {
-  it.each([
-    [
-      { orderBy: ['NAME', 'PASSED', 'CREATED_AT', 'NAME'].map((field) => ({ field, direction: 'ASC' })) },
-      'orderBy must have at most 3 fields',
-    ],
-    [
-      { orderBy: ['NAME', 'NAME'].map((field) => ({ field, direction: 'ASC' })) },
-      'orderBy must name each field once',
-    ],
-  ])('of more than 3 fields, or of the same field twice, is an error: %j', async (asked, message) => {
-    const { errors } = await ask('dttSessions', 'DttSession', asked);
-    expect(errors).toEqual([
-      expect.objectContaining({ message, extensions: { code: 'BAD_USER_INPUT', argument: 'orderBy' } }),
-    ]);
-  });
+const size = (name: string) => `${name} must be an integer from 1 to 100`;
+it.each<[asked: Asked, message: string, argument: string]>([
+  [
+    { orderBy: ['NAME', 'PASSED', 'CREATED_AT', 'NAME'].map((field) => ({ field, direction: 'ASC' })) },
+    'orderBy must have at most 3 fields',
+    'orderBy',
+  ],
+  [{ orderBy: [...byName.orderBy, ...byName.orderBy] }, 'orderBy must name each field once', 'orderBy'],
+  [{ first: 0 }, size('first'), 'first'],
+  [{ first: 101 }, size('first'), 'first'],
+  [{ last: 0 }, size('last'), 'last'],
+  [{ last: 101 }, size('last'), 'last'],
+  [{ first: 1, last: 1 }, 'first and last cannot be used together', 'first'],
+  [{ offset: -1 }, 'offset must be an integer of at least 0', 'offset'],
+  [{ offset: 1, last: 1 }, 'offset and last cannot be used together', 'offset'],
+])('an argument of a list that is out of bounds is an error: %j', async (asked, message, argument) => {
+  const { errors } = await ask('dttSessions', 'DttSession', asked);
+  const extensions = { code: 'BAD_USER_INPUT', argument };
+  expect(errors).toEqual([expect.objectContaining({ message, extensions })]);
 });

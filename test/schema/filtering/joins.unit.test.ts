@@ -13,9 +13,7 @@ it.each<[name: string, where: object, joins: number]>([
   ['one for a link, and one for the library that a template is in', withName('a'), 2],
   ['one for what a field needs', active, 3],
   ['no more for several conditions', { template: { ...withName('a').template, and: [{}] } }, 2],
-  ['one for each link under and', { ...withName('a'), and: [withName('b')] }, 4],
-  ['one for each link under or', { or: [withName('a'), withName('b')] }, 4],
-  ['one for each link under not', { and: [{ not: withName('a') }, { not: withName('b') }] }, 4],
+  ['one for each link under and, or and not', { and: [withName('a')], or: [{ not: withName('b') }] }, 4],
 ])('a filter makes as many joins as its links need: %s', (_, where, joins) => {
   const condition = readFilter('DttSession', { ...where }, currentViewer) ?? {};
   expect(countJoins('DttSession', condition)).toBe(joins);

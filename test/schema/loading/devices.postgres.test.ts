@@ -83,23 +83,17 @@ const document =
     pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
   }
 }`);
-const compiled = prepare(document);
+const prepared = prepare(document);
 
-type Args = {
-  readonly first?: number;
-  readonly last?: number;
-  readonly after?: string;
-  readonly before?: string;
-  readonly offset?: number;
-};
+type Args = Partial<Record<'first' | 'last' | 'offset', number> & Record<'after' | 'before', string>>;
 
-/** The page, after a check that graphql-js and compiled code return the same. */
+/** The page, after a check that graphql-js and the prepared operation return the same. */
 async function pageOf(direction: Direction, args: Args) {
   const context = () => createContext(database.sql, viewer, undefined);
   const variableValues = { ...args, ...(direction && { orderBy: { field: 'LAST_VISITED_AT', direction } }) };
   const { data, errors } = await execute({ schema, document, variableValues, contextValue: context() });
   expect(errors).toBeUndefined();
-  const again = await compiled?.run(variableValues, context());
+  const again = await prepared?.run(variableValues, context());
   expect(JSON.stringify(again?.data)).toBe(JSON.stringify(data));
   return JSON.parse(JSON.stringify(data?.devices));
 }

@@ -9,6 +9,7 @@ import { schema } from '../../../src/schema/schema.ts';
 it.each(recordTypes)('the needs of a field are declared for every field of %s', (name) => {
   const type = assertObjectType(schema.getType(name));
   for (const field of Object.keys(type.getFields())) expect(() => needsOf(type, field)).not.toThrow();
+  expect(() => needsOf(type, 'other')).toThrow(`${name}.other does not say what it needs of its row`);
 });
 
 describe('a read', () => {
@@ -31,7 +32,7 @@ describe('a read', () => {
     return { selects, context };
   }
 
-  /** The `select` of each query of the operation, which is interpreted first and then compiled. */
+  /** The `select` of each query of the operation, which graphql-js executes first and then `prepare`. */
   async function selectsOf(source: string): Promise<unknown[]> {
     const { selects, context } = recordSelects();
     expect((await graphql({ schema, source, contextValue: context })).errors).toBeUndefined();
@@ -47,7 +48,7 @@ describe('a read', () => {
     ],
     [
       'the segments of training sessions in their order',
-      '{ dttSessions { nodes { ...S } edges { node { passed } } } } fragment S on DttSession { ... on Node { id } segments { points } }',
+      '{ dttSessions { nodes { ...S } edges { node { ... { passed } } } } } fragment S on DttSession { ... on Node { id } segments { points } }',
       {
         id: true,
         createdAt: true,
@@ -74,12 +75,15 @@ describe('a read', () => {
   it('has the same query in each run of an operation, so that its statement is written once', async () => {
     const queries = new Set<{ take?: unknown; skip?: unknown }>();
     const { context } = recordSelects((query) => queries.add(query));
-    const operation = prepare(parse('{ dttSessions { nodes { name } } viewer { username } }'));
-    for (let time = 0; time < 3; time++) await operation?.run({}, context);
+    const source =
+      'query ($offset: Int) { dttSessions(offset: $offset) { nodes { name } } viewer { username } }';
+    const operation = prepare(parse(source));
+    for (const offset of [0, 0, 5, 7]) await operation?.run({ offset }, context);
     // A first page skips nothing: PostgreSQL would copy all columns of its rows first.
     expect([...queries].map(({ take, skip }) => [take, skip])).toEqual([
       [expect.any(Slot), undefined],
       [1, undefined],
+      [expect.any(Slot), expect.any(Slot)],
     ]);
   });
 

@@ -1,6 +1,6 @@
 /** The number of SQL statements for a response is the same for 50 records as for 2. */
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import type { PrismaClient } from '../../../src/database/generated/prisma/client.ts';
 import { routes } from '../../../src/rest/routes.ts';
 import { addToken } from '../../support/accounts.ts';
@@ -60,12 +60,18 @@ const queries: readonly [string, number, string][] = [
     }
     fragment Owned on Device { owner { username } }`,
   ],
+  [
+    'nodes with segments and trainers',
+    2,
+    'query ($ids: [ID!]!) { nodes(ids: $ids) { ... on DttSession { segments { type } trainer { serialNumber } } } }',
+  ],
 ];
 
 /** Sends the query twice and counts the statements of each: the operation is first interpreted, then compiled. */
-async function countStatements(owner: Owner, query: string, variables: Record<string, unknown> = {}) {
+async function countStatements(owner: Owner, query: string) {
   // The comment makes it a document that is not compiled yet.
   const document = `# ${owner.token}\n${query}`;
+  const variables = { ids: owner.sessions };
   const interpreted = await countedResponse(owner, document, variables);
   // Nothing reads this variable, which keeps the response from coming from the cache.
   const compiled = await countedResponse(owner, document, { ...variables, 'not a name': 1 });
@@ -80,28 +86,13 @@ async function countedResponse({ token }: Owner, query: string, variables: Recor
   return { data, count: statements.length };
 }
 
-describe('a query', () => {
-  it.each(queries)('takes as many statements for 50 records as for 2: %s', async (_, most, query) => {
-    const { counts } = await countStatements(few, query);
-    expect(Math.min(...counts)).toBeGreaterThan(0);
-    expect(Math.max(...counts)).toBeLessThanOrEqual(most);
-    expect((await countStatements(many, query)).counts).toEqual(counts);
-  });
-
-  it('takes as many statements for 50 nodes as for 2', async () => {
-    const query = `query ($ids: [ID!]!) { nodes(ids: $ids) { ... on DttSession {
-      segments { type }
-      trainer { serialNumber }
-    } } }`;
-    const counts: number[][] = [];
-    for (const owner of [few, many]) {
-      const response = await countStatements(owner, query, { ids: owner.sessions });
-      expect(response.data.nodes).toHaveLength(owner.sessions.length);
-      expect(response.data.nodes).not.toContain(null);
-      counts.push(response.counts);
-    }
-    expect(counts[1]).toEqual(counts[0]);
-  });
+it.each(queries)('a query takes as many statements for 50 records as for 2: %s', async (_, most, query) => {
+  const { counts } = await countStatements(few, query);
+  expect(Math.min(...counts)).toBeGreaterThan(0);
+  expect(Math.max(...counts)).toBeLessThanOrEqual(most);
+  expect((await countStatements(many, query)).counts).toEqual(counts);
+  // None reads all records: each reads a page, a number, or records by their ids.
+  for (const text of statements) expect(text).toMatch(/^SELECT count| LIMIT \$\d$|"id" = ANY\(\$\d\)\)?$/);
 });
 
 it('statistics of which only a number of sessions in all is selected read neither segments nor keys', async () => {
