@@ -48,7 +48,7 @@ const run = new URLSearchParams(file?.filepath.split('?')[1]);
 switches.activeMutant = run.get('mutant') || undefined;
 switches.hitCount = 0;
 // An endless loop reaches this, and throws. No test comes near it.
-switches.hitLimit = 10_000_000;
+switches.hitLimit = 500_000;
 switches.mutantCoverage.static = {};
 
 // migration.ts puts the database there of which the file is to take copies.
