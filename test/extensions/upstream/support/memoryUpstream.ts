@@ -11,31 +11,22 @@ interface Owned {
   version: number;
 }
 
-export interface MemoryUpstream {
-  readonly users: Map<
-    number,
-    {
-      username: string;
-      imports: Set<number>;
-      activeTemplate: number | null;
-      activeLockTemplate: number | null;
-    }
-  >;
-  readonly dttDevices: Map<number, Owned>;
-  readonly lockTemplates: Map<number, Owned>;
-  readonly lockSessions: Map<number, Owned & { isActive: boolean }>;
-  readonly dttTemplates: Map<number, Owned & { isPrivate?: boolean }>;
-  readonly dttSessions: Map<number, Owned & { trainerId: number; templateId: number | null }>;
+interface User {
+  username: string;
+  imports: Set<number>;
+  activeTemplate: number | null;
+  activeLockTemplate: number | null;
 }
 
-export const createMemoryUpstream = (): MemoryUpstream => ({
-  users: new Map(),
-  dttDevices: new Map(),
-  lockTemplates: new Map(),
-  lockSessions: new Map(),
-  dttTemplates: new Map(),
-  dttSessions: new Map(),
+export const createMemoryUpstream = () => ({
+  users: new Map<number, User>(),
+  dttDevices: new Map<number, Owned>(),
+  lockTemplates: new Map<number, Owned>(),
+  lockSessions: new Map<number, Owned & { isActive: boolean }>(),
+  dttTemplates: new Map<number, Owned & { isPrivate?: boolean }>(),
+  dttSessions: new Map<number, Owned & { trainerId: number; templateId: number | null }>(),
 });
+export type MemoryUpstream = ReturnType<typeof createMemoryUpstream>;
 
 export function addUser({ users }: MemoryUpstream, id: number, username = `user ${id}`): void {
   users.set(id, { username, imports: new Set(), activeTemplate: null, activeLockTemplate: null });
