@@ -172,10 +172,8 @@ it.each(Array.from({ length: runs }, (_, run) => seed + run))(
     const { gateway, openAnother, service } = fronted;
     const other = await openAnother();
     for (const id of accountIds) await arrive(gateway, tokensOf[id]?.[0] ?? '');
-    const watched = [gateway, other].map((each) => ({ gateway: each, newest: new Map<string, number>() }));
-    const [first, second] = watched;
-    if (!first || !second) throw new Error('there are two');
-    const problems = await live(service, random, [first, second]);
+    const watch = (each: TestGateway): Watched => ({ gateway: each, newest: new Map() });
+    const problems = await live(service, random, [watch(gateway), watch(other)]);
     for (const id of accountIds) {
       const token = tokensOf[id]?.[0] ?? '';
       expect(await refreshed(gateway, token)).toEqual(await refreshed(other, token));

@@ -55,12 +55,8 @@ describe('a token of the upstream', () => {
   it('is accepted while a proxy before the upstream responds with 403 to everything, and afterwards', async () => {
     const { gateway, service } = await open({ tokenMaxAge: 200 });
     await arrive(gateway, alice);
-    const page = {
-      status: 403,
-      body: '<h1>Attention required!</h1>',
-      headers: { 'Content-Type': 'text/html' },
-    };
-    service.misbehave({ instead: () => page });
+    const headers = { 'Content-Type': 'text/html' };
+    service.misbehave({ instead: () => ({ status: 403, body: '<h1>Attention required!</h1>', headers }) });
     await sleep(250);
     expect((await ask(gateway, alice, username)).status).toBe(200);
     expect((await rest(gateway, bob, '/users/me')).status).toBe(503);

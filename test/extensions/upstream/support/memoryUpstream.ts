@@ -50,6 +50,12 @@ export function templatesOf({ users, dttTemplates }: MemoryUpstream, userId: num
  */
 export type Respond = (path: string, own: unknown) => unknown;
 
+/** Changes each record in the list of a path. */
+export const listed =
+  (list: string, change: (record: { id: number }) => object): Respond =>
+  (path, own) =>
+    path.startsWith(`${list}?`) ? { ...Object(own), data: Object(own).data.map(change) } : own;
+
 /** The error for a record that an account does not have. */
 export const missing = new UpstreamRejection('no', { failure: 'failed', status: 404 }, 'not found');
 
@@ -206,10 +212,14 @@ export async function mirrorOfMemory(...userIds: readonly number[]) {
     for (const records of Object.values(memory)) records.clear();
     for (const id of userIds) addUser(memory, id);
   });
-  async function pull(id: number, { requests, respond, ...options }: PullOptions = {}): Promise<SyncReport> {
-    const report = await sync({ pool, upstream: upstreamOf(memory, id, requests, respond), ...options });
-    if (!report) throw new Error('another run is under way');
-    return report;
-  }
+  const pull = (id: number, { requests, respond, ...options }: PullOptions = {}) =>
+    run({ pool, upstream: upstreamOf(memory, id, requests, respond), ...options });
   return { database, memory, pull };
+}
+
+/** A run that no other one prevents. */
+export async function run(options: SyncOptions): Promise<SyncReport> {
+  const report = await sync(options);
+  if (!report) throw new Error('another run is under way');
+  return report;
 }
