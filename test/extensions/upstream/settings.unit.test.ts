@@ -11,15 +11,6 @@ it.each(['http://localhost:4318', 'https://otel.example/a'])('accepts UPSTREAM_U
   expect(readConfig({ UPSTREAM_URL: `${UPSTREAM_URL}//` })).toMatchObject({ UPSTREAM_URL });
 });
 
-it.each(['ftp://h', 'xhttp://h', 'httpx://h', 'h/api/v1', 'https://h/#a'])(
-  'rejects UPSTREAM_URL=%j',
-  (wrong) => {
-    expect(complaintAbout({ UPSTREAM_URL: wrong })).toBe(
-      `UPSTREAM_URL is ${JSON.stringify(wrong)}, but takes ${settings.UPSTREAM_URL?.takes}.`,
-    );
-  },
-);
-
 it.each(['two words', 'ünusual'])('rejects an invalid token without showing it: %j', (wrong) => {
   expect(complaintAbout({ ...upstream, UPSTREAM_TOKEN: wrong })).toBe(
     'UPSTREAM_TOKEN is not valid, but takes a token: visible ASCII characters.',
@@ -27,12 +18,13 @@ it.each(['two words', 'ünusual'])('rejects an invalid token without showing it:
 });
 
 it.each([
+  ...['ftp://h', 'xhttp://h', 'httpx://h', 'h/api/v1', 'https://h/#a'].map((wrong) => [wrong, wrong]),
   ['https://me:hunter2@h/api/v1', 'https://me:***@h/api/v1'],
   ['https://h/api/v1?key=hunter2', 'https://h/api/v1?***'],
   ['me:hunter2@h/api/v1', '***'],
-])('rejects a user and a query in UPSTREAM_URL without showing what may be secret: %s', (wrong, shown) => {
-  expect(complaintAbout({ UPSTREAM_URL: wrong })).toMatch(
-    `UPSTREAM_URL is "${shown}", but takes a URL without user`,
+])('rejects UPSTREAM_URL=%j without showing what may be secret', (wrong, shown) => {
+  expect(complaintAbout({ UPSTREAM_URL: wrong })).toBe(
+    `UPSTREAM_URL is ${JSON.stringify(shown)}, but takes ${settings.UPSTREAM_URL?.takes}.`,
   );
 });
 

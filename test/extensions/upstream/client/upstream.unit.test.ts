@@ -59,20 +59,17 @@ function respondWith(...responses: { status: number; body?: unknown; headers?: R
 
 describe('the client of an upstream', () => {
   it('sends the token, asks for JSON, sends a body as JSON, and returns the data of the envelope', async () => {
-    const sent: unknown[] = [];
-    server.respond = ({ method, headers }, response) => {
-      sent.push([method, headers.accept, headers['content-type'], headers['content-length']]);
-      return reply(response, 200, good);
-    };
+    respondWith({ status: 200 });
     expect(await upstream.get('/dtt')).toBe('good');
     expect(await upstream.post('/dtt/templates/1', { isActive: true })).toBe('good');
     expect(upstream).toMatchObject({ base: server.base, isConfigured: false });
-    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual(
-      Array(2).fill(`Bearer ${token}`),
-    );
-    expect(sent).toEqual([
-      ['GET', 'application/json', undefined, undefined],
-      ['POST', 'application/json', 'application/json', '17'],
+    const names = ['authorization', 'accept', 'content-type', 'content-length'];
+    const json = 'application/json';
+    expect(
+      server.requests.map(({ method, headers }) => [method, ...names.map((name) => headers[name])]),
+    ).toEqual([
+      ['GET', `Bearer ${token}`, json, undefined, undefined],
+      ['POST', `Bearer ${token}`, json, json, '17'],
     ]);
   });
 
@@ -103,9 +100,8 @@ describe('the client of an upstream', () => {
     await expect(upstream.post('/dtt', {})).rejects.toThrow('POST /dtt: it responded with 503');
     respondWith(...Array(shortTiming.retries).fill({ status: 503 }), { status: 200 });
     expect(await upstream.get('/dtt')).toBe('good');
-    expect([upstream.requestCount(), server.requests.length]).toEqual(
-      Array(2).fill(2 * shortTiming.retries + 3),
-    );
+    const count = 2 * shortTiming.retries + 3;
+    expect([upstream.requestCount(), server.requests.length]).toEqual([count, count]);
   });
 
   const no = (error: string) => ({ ok: false, error });
@@ -208,14 +204,10 @@ describe('the client of an upstream', () => {
   });
 
   it('gives up if the upstream hangs before its response or in the middle of it', async () => {
-    const misbehaviours: Scripted['respond'][] = [
-      () => {},
-      (_request, response) => response.writeHead(200).write('{"ok"'),
-    ];
-    for (const respond of misbehaviours) {
-      server.respond = respond;
-      const message = 'Unavailable!: POST /dtt: no response within 0.05 s';
-      const error = [message, failureOf('did not respond in time', 'POST')];
+    const message = 'Unavailable!: POST /dtt: no response within 0.05 s';
+    const error = [message, failureOf('did not respond in time', 'POST')];
+    for (const begins of [false, true]) {
+      server.respond = (_request, response) => void (begins && response.writeHead(200).write('{"ok"'));
       expect(await errorOf(clientWith({ timeout: 50 }).post('/dtt', {}))).toEqual(error);
     }
   });
@@ -285,10 +277,8 @@ describe('the client of an upstream', () => {
     await expect.poll(() => server.requests, { interval: 5 }).toHaveLength(2);
     end.abort();
     await closed;
-    expect(await outcomes).toMatchObject([
-      { status: 'rejected', reason: { name: 'AbortError' } },
-      { status: 'rejected', reason: { name: 'AbortError' } },
-    ]);
+    const aborted = { status: 'rejected', reason: { name: 'AbortError' } };
+    expect(await outcomes).toMatchObject([aborted, aborted]);
   });
 });
 
@@ -323,6 +313,7 @@ describe('the pages of a list', () => {
     {
       change = (_request: number): unknown => undefined,
       most = 100,
+      isBare = false,
       paginationOf = (limit: number, offset: number): unknown => ({ limit, offset }),
     } = {},
   ) {
@@ -331,7 +322,8 @@ describe('the pages of a list', () => {
       const offset = Number(query.get('offset'));
       const limit = Math.min(most, Number(query.get('limit')));
       const data = ids.slice(offset, offset + limit).map((id) => ({ id }));
-      reply(response, 200, { ok: true, data: { data, pagination: paginationOf(limit, offset) } });
+      const page = { data, pagination: paginationOf(limit, offset) };
+      reply(response, 200, { ok: true, data: isBare ? data : page });
       change(server.requests.length);
     };
   }
@@ -356,11 +348,7 @@ describe('the pages of a list', () => {
         serve(upTo(count), { paginationOf: () => pagination });
         expect(await readIds()).toEqual(upTo(count));
       }
-      server.respond = (request, response) => {
-        const offset = Number(new URL(request.url ?? '', server.base).searchParams.get('offset'));
-        const data = upTo(count).slice(offset, offset + 100);
-        return reply(response, 200, { ok: true, data: data.map((id) => ({ id })) });
-      };
+      serve(upTo(count), { isBare: true });
       expect(await readIds()).toEqual(upTo(count));
     },
   );
@@ -404,16 +392,12 @@ describe('the pages of a list', () => {
     },
   );
 
-  it.each([
-    ['no list', { data: 'x' }],
-    ['longer than was requested', { data: upTo(101).map((id) => ({ id })) }],
-    ['null', null],
-  ])('fail when the response is %s', async (_name, data) => {
-    respondWith({ status: 200, body: { ok: true, data } });
+  it('fail when the response is no list, longer than was requested, or null', async () => {
     const message = 'UpstreamError: GET /dtt: the response is not a list of at most 100';
-    expect(await errorOf(readIds())).toEqual([
-      message,
-      failureOf('responded with what cannot be understood'),
-    ]);
+    const error = [message, failureOf('responded with what cannot be understood')];
+    for (const data of [{ data: 'x' }, { data: upTo(101).map((id) => ({ id })) }, null]) {
+      respondWith({ status: 200, body: { ok: true, data } });
+      expect(await errorOf(readIds())).toEqual(error);
+    }
   });
 });

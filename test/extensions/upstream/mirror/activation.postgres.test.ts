@@ -4,18 +4,29 @@ import { describe, expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../../../src/auth/tokens.ts';
 import { messages } from '../../../../src/extensions/upstream/messages.ts';
 import type { TestGateway } from '../../../support/gateway.ts';
-import { arrive, ask, type FrontedService, openForEachTest } from '../support/frontedService.ts';
-import { failure, success } from '../support/standIn/reads.ts';
+import {
+  activate as activateTemplate,
+  arrive,
+  ask,
+  type FrontedService,
+  openForEachTest,
+} from '../support/frontedService.ts';
+import { failure, type Reply, success } from '../support/standIn/reads.ts';
 
 const alice = 'token-of-alice';
 
 const open = openForEachTest();
 
-async function activate(gateway: TestGateway, id: number, token = alice) {
-  const selected = 'template { databaseId isActive }';
-  const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { ${selected} } }`;
-  return (await ask(gateway, token, query)).body;
-}
+const activate = async (gateway: TestGateway, id: number, token = alice) =>
+  (await activateTemplate(gateway, token, id, 'template { databaseId isActive }')).body;
+
+/** The requests for activations. */
+const posts = ({ service }: Pick<FrontedService, 'service'>) =>
+  service.requests.filter(({ method }) => method === 'POST');
+
+/** Has activations respond with this after they were carried out. */
+const respondWith = ({ service }: FrontedService, given: Reply) =>
+  service.misbehave({ after: (reply, { method }) => (method === 'POST' ? given : reply) });
 
 /** What Alice sees of her templates. */
 async function library({ gateway }: FrontedService) {
@@ -61,13 +72,12 @@ describe('an activation', () => {
     expect((await activate(gateway, imported)).errors).toMatchObject([
       { message, extensions: { code: 'NOT_FOUND' } },
     ]);
-    expect(service.requests.filter(({ method }) => method === 'POST')).toEqual([]);
+    expect(posts(fronted)).toEqual([]);
     expect(await library(fronted)).toEqual(before);
     const [id = 0] = service.account(1).ownTemplates;
     await database.pool.query(`DELETE FROM "DttTemplateSegment" WHERE "templateId" = ${id}`);
     await database.pool.query(`UPDATE "DttTemplate" SET "detailsPending" = true WHERE id = ${id}`);
-    const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { template { segments { type } } } }`;
-    const { data } = (await ask(gateway, alice, query)).body;
+    const { data } = (await activateTemplate(gateway, alice, id, 'template { segments { type } }')).body;
     expect(data.activateTemplate.template.segments).not.toHaveLength(0);
   });
 
@@ -90,37 +100,30 @@ describe('an activation', () => {
     expect((await activate(gateway, template, token)).errors).toMatchObject([
       { extensions: { code: 'UNAUTHENTICATED' } },
     ]);
-    expect(service.requests.filter(({ method }) => method === 'POST')).toEqual([]);
+    expect(posts({ service })).toEqual([]);
   });
 
   it('says whether the schedule type changed, and null if a successful response does not say so', async () => {
-    const { gateway, service } = await open();
+    const fronted = await open();
+    const { gateway } = fronted;
     await arrive(gateway, alice);
-    const account = service.account(1);
-    const query = 'mutation { activateTemplate(template: { databaseId: 2 }) { scheduleTypeChanged } }';
     const shown = async () =>
-      (await ask(gateway, alice, query)).body.data.activateTemplate.scheduleTypeChanged;
-    for (const [from, expected] of [
-      ['auto', true],
-      ['single', false],
-    ] as const) {
-      account.scheduleType = from;
-      expect(await shown(), from).toBe(expected);
-    }
-    service.misbehave({ after: (reply, { method }) => (method === 'POST' ? success(7) : reply) });
-    expect(await shown()).toBeNull();
+      (await activateTemplate(gateway, alice, 2, 'scheduleTypeChanged')).body.data.activateTemplate;
+    // The first activation ends the schedule.
+    for (const scheduleTypeChanged of [true, false]) expect(await shown()).toEqual({ scheduleTypeChanged });
+    respondWith(fronted, success(7));
+    expect(await shown()).toEqual({ scheduleTypeChanged: null });
   });
 
   it('is not sent again after a while that the upstream asks for, as a run is', async () => {
-    const { gateway, service } = await open();
-    await arrive(gateway, alice);
-    const busy = { ...failure(429, 'busy'), headers: { 'Retry-After': '2' } };
-    service.misbehave({ after: (reply, { method }) => (method === 'POST' ? busy : reply) });
-    const [id = 0] = service.account(1).ownTemplates;
-    expect((await activate(gateway, id)).errors).toMatchObject([
+    const fronted = await open();
+    await arrive(fronted.gateway, alice);
+    respondWith(fronted, { ...failure(429, 'busy'), headers: { 'Retry-After': '2' } });
+    const [id = 0] = fronted.service.account(1).ownTemplates;
+    expect((await activate(fronted.gateway, id)).errors).toMatchObject([
       { message: messages.upstreamBusy, extensions: { code: 'SERVICE_UNAVAILABLE', retryAfter: 2 } },
     ]);
-    expect(service.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
+    expect(posts(fronted)).toHaveLength(1);
   });
 
   it('that the upstream made, though it responded with an error, is read back before the response, and not repeated', async () => {
@@ -129,18 +132,15 @@ describe('an activation', () => {
     await arrive(gateway, alice);
     const account = service.account(1);
     const [id = 0] = [...account.ownTemplates].filter((own) => own !== account.activeTemplateId);
-    service.misbehave({
-      after: (reply, { method }) =>
-        method === 'POST' ? { status: 500, body: { ok: false, error: 'broken' } } : reply,
-    });
+    respondWith(fronted, failure(500, 'broken'));
     expect((await activate(gateway, id)).errors).toMatchObject([
       { message: messages.upstreamAway, extensions: { code: 'BAD_GATEWAY' } },
     ]);
-    const failure = { failure: 'responded with 500', status: 500, route: '/dtt/templates/{id}' };
+    const failed = { failure: 'responded with 500', status: 500, route: '/dtt/templates/{id}' };
     const lines = gateway.log.map((line) => JSON.parse(line));
-    expect(lines).toContainEqual(expect.objectContaining({ ...failure, msg: 'activation failed' }));
+    expect(lines).toContainEqual(expect.objectContaining({ ...failed, msg: 'activation failed' }));
     expect([account.activeTemplateId, await activeIn(fronted)]).toEqual([id, id]);
-    expect(service.requests.filter(({ method }) => method === 'POST')).toHaveLength(1);
+    expect(posts(fronted)).toHaveLength(1);
   });
 
   it('that was rejected, or could not be sent, fails, changes nothing and does not make the account outdated', async () => {
@@ -164,13 +164,9 @@ describe('an activation', () => {
     }
     await service.stop();
     // Of a template that is not here, only the upstream could say that it is missing.
-    for (const each of [id, 4711])
-      expect((await activate(gateway, each)).errors).toMatchObject([
-        {
-          message: 'The upstream cannot be reached; nothing was changed here',
-          extensions: { code: 'BAD_GATEWAY' },
-        },
-      ]);
+    const message = 'The upstream cannot be reached; nothing was changed here';
+    const error = { message, extensions: { code: 'BAD_GATEWAY' } };
+    for (const each of [id, 4711]) expect((await activate(gateway, each)).errors).toMatchObject([error]);
     expect(await library(fronted)).toEqual(before);
   });
 });
@@ -195,6 +191,6 @@ it('the tokens of a mirrored account are those of the service: none is made here
   expect((await activate(gateway, id, token)).errors).toMatchObject([
     { message: 'Forbidden: this needs a token with the scope activate' },
   ]);
-  expect(service.requests.filter(({ method }) => method === 'POST')).toEqual([]);
+  expect(posts(fronted)).toEqual([]);
   expect(await library(fronted)).toEqual(before);
 });

@@ -2,14 +2,10 @@
 
 import { afterAll, expect, it } from 'vitest';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
-import {
-  countChanges,
-  type SyncOptions,
-  type SyncReport,
-  sync,
-} from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { countChanges, type SyncOptions } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { databaseWith } from '../../../support/setUp.ts';
 import { compare } from '../support/compare.ts';
+import { run as runOnce } from '../support/memoryUpstream.ts';
 import { createRandom } from '../support/standIn/random.ts';
 import { createStandIn } from '../support/standIn/standIn.ts';
 import { changeSomething } from './model/changes.ts';
@@ -27,11 +23,7 @@ const { database } = await databaseWith();
 afterAll(service.stop);
 const upstream = createUpstream({ base: service.base, token });
 
-async function run(options: Partial<SyncOptions> = {}): Promise<SyncReport> {
-  const report = await sync({ pool: database.pool, upstream, ...options });
-  if (!report) throw new Error('another run is under way');
-  return report;
-}
+const run = (options: Partial<SyncOptions> = {}) => runOnce({ pool: database.pool, upstream, ...options });
 
 it('a mirror has what the upstream has after a run, and is not changed by a second one, which takes few requests', async () => {
   const report = await run();

@@ -5,9 +5,10 @@ import { createToken } from '../../../../src/auth/tokens.ts';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { readAccount } from '../../../../src/extensions/upstream/mirror/account.ts';
 import type { FailedDetails } from '../../../../src/extensions/upstream/mirror/details.ts';
-import { type SyncOptions, sync, syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
+import { type SyncOptions, syncDetails } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { graphqlOnce, graphqlOnEveryPath, openTestGateway, rest } from '../../../support/gateway.ts';
 import { databaseWith } from '../../../support/setUp.ts';
+import { run as runOnce } from '../support/memoryUpstream.ts';
 import { extensionsWith, stillMirror } from '../support/mirrorService.ts';
 import { cut } from '../support/standIn/faults.ts';
 import { failure } from '../support/standIn/reads.ts';
@@ -37,21 +38,12 @@ afterAll(async () => {
   await service.stop();
 });
 
-async function run(options: Partial<SyncOptions> = {}) {
-  const report = await sync({ pool, upstream, ...options });
-  if (!report) throw new Error('another run is under way');
-  return report;
-}
+const run = (options: Partial<SyncOptions> = {}) => runOnce({ pool, upstream, ...options });
 
 /** One step of a run, as a gateway for many accounts runs it. */
 async function pullOnly(step: 'lists' | 'details', failed?: FailedDetails) {
   if (step === 'lists') return run({ listsOnly: true });
-  return syncDetails({
-    pool,
-    upstream,
-    account: await readAccount(upstream),
-    ...(failed && { failed }),
-  });
+  return syncDetails({ pool, upstream, account: await readAccount(upstream), ...(failed && { failed }) });
 }
 
 let token: string;

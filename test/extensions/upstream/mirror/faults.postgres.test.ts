@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Unavailable, UpstreamRejection } from '../../../../src/extensions/upstream/client/upstream.ts';
 import type { SyncOptions } from '../../../../src/extensions/upstream/mirror/sync.ts';
 import { createAccount } from '../../../support/accounts.ts';
-import { mirrorOfMemory, type Respond, upstreamOf } from '../support/memoryUpstream.ts';
+import { listed, mirrorOfMemory, type Respond, upstreamOf } from '../support/memoryUpstream.ts';
 
 /** What the upstream gives in place of its own response. */
 let rewrite: Respond;
@@ -26,21 +26,14 @@ function addSessions(from: number, to: number): void {
     memory.dttSessions.set(id, { version: 1, ownerId: 1, trainerId: 1, templateId: 1 });
 }
 
+const whole = { omit: { listedDigest: true }, include: { segments: true }, orderBy: { id: 'asc' } } as const;
 /** The whole content of the mirror. */
 const contents = () =>
   Promise.all([
     client.user.findMany(),
     client.dttDevice.findMany(),
-    client.dttTemplate.findMany({
-      omit: { listedDigest: true },
-      include: { segments: true },
-      orderBy: { id: 'asc' },
-    }),
-    client.dttSession.findMany({
-      omit: { listedDigest: true },
-      include: { segments: true },
-      orderBy: { id: 'asc' },
-    }),
+    client.dttTemplate.findMany(whole),
+    client.dttSession.findMany(whole),
     client.lockSession.findMany({ include: { segments: true } }),
   ]);
 
@@ -196,14 +189,7 @@ describe('the active template', () => {
     await run();
   });
   const changeListed = (id: number, change: object) => {
-    rewrite = (path, own) =>
-      path.startsWith('/dtt/templates?')
-        ? {
-            data: Object(own).data.map((each: { id: number }) =>
-              each.id === id ? { ...each, ...change } : each,
-            ),
-          }
-        : own;
+    rewrite = listed('/dtt/templates', (each) => (each.id === id ? { ...each, ...change } : each));
   };
 
   it.each([

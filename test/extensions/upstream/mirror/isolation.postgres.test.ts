@@ -21,22 +21,12 @@ const { database } = await databaseWith();
 const accounts = [1, 2, 3] as const;
 const names = ['amy', 'AMY', 'bea', 'Cat', 'dan'];
 
+const owned = ['device', 'lock template', 'lock session', 'template', 'session'] as const;
+const changes = [...owned, 'import', 'activate', 'rename'] as const;
 /** A change upstream, or a pull: its kind, the account, the record, and a number that the details depend on. */
 const steps = fc.array(
   fc.record({
-    what: fc.constantFrom(
-      'pull',
-      'pull',
-      'pull',
-      'device',
-      'lock template',
-      'lock session',
-      'template',
-      'session',
-      'import',
-      'activate',
-      'rename',
-    ),
+    what: fc.constantFrom('pull', 'pull', 'pull', ...changes),
     who: fc.constantFrom(...accounts),
     id: fc.integer({ min: 1, max: 4 }),
     how: fc.integer({ min: 0, max: 4 }),

@@ -159,11 +159,8 @@ describe('a record of an upstream', () => {
   );
 
   it.each<[Name, Record<string, unknown>, Record<string, unknown>]>([
-    [
-      'dttDevices',
-      { serialNumber: 1001, softwareVersion: 2.1 },
-      { serialNumber: '1001', softwareVersion: '2.1' },
-    ],
+    ['dttDevices', { serialNumber: 1001 }, { serialNumber: '1001' }],
+    ['dttDevices', { softwareVersion: 2.1 }, { softwareVersion: '2.1' }],
     ['dttDevices', { id: '1', ownerId: '7', apiHits: '12' }, { id: 1, ownerId: 7, apiHits: 12 }],
     ['dttTemplates', { ownerId: '7' }, { ownerId: account, foreignOwnerId: null }],
     ['dttTemplates', { targetDepth: '50.5', targetWindow: '-1' }, { targetDepth: 50.5, targetWindow: -1 }],
@@ -239,17 +236,12 @@ describe('a record of an upstream', () => {
     },
   );
 
-  it.each(['02-00-00-00-00-0a', '0200.0000.000A', '02 00 00 00 00 0a', '02000000000a', '02:00:00:00:00:0A'])(
-    'has a MAC address of another form normalized: %s',
-    (macAddress) => {
-      expect(readRow('ossmDevices', { macAddress })).toMatchObject({ macAddress: '02:00:00:00:00:0A' });
-    },
-  );
-
-  it.each(['none', '02:00:00:00:00', '02:00:00:00:00:0A:0B', '02:00:00:00:00:0G', 'x020000000000'])(
-    'has null in place of what is no MAC address: %s',
-    (macAddress) => expect(readRow('ossmDevices', { macAddress })).toMatchObject({ macAddress: null }),
-  );
+  it('has a MAC address of another form normalized, and null in place of what is none', () => {
+    const forms = ['02-00-00-00-00-0a', '0200.0000.000A', '02 00 00 00 00 0a', '02000000000a'];
+    const wrong = ['none', '02:00:00:00:00', '02:00:00:00:00:0A:0B', '02:00:00:00:00:0G', 'x020000000000'];
+    const found = [...forms, ...wrong].map((macAddress) => readRow('ossmDevices', { macAddress }).macAddress);
+    expect(found).toEqual([...Array(4).fill('02:00:00:00:00:0A'), ...Array(5).fill(null)]);
+  });
 });
 
 it.each<[Name, Record<string, unknown>, object]>([
@@ -265,26 +257,18 @@ it.each<[Name, Record<string, unknown>, object]>([
   ['lockTemplates', { name: '' }, { row: { name: 'lock template 1' } }],
   ['lockTemplates', { duration: -1 }, { row: { duration: 0 } }],
   ['lockSessions', { duration: -1 }, { row: { duration: 0 } }],
-  [
-    'dttTemplates',
-    { Segment: [{ id: 1, type: 'training', duration: -1 }] },
-    { children: [{ id: 1, duration: 0 }] },
-  ],
-  ...Object.entries({
-    percentGrade: [100.5, -0.5],
-    durationMeasured: [-1],
-    durationTarget: [-1],
-    repsMeasured: [-1],
-    repsTarget: [-1],
-    longestDeepthroat: [-0.5],
-    distanceTravelled: [-0.5],
-  }).flatMap(([field, values]) =>
-    values.map((value): [Name, Record<string, unknown>, object] => [
-      'dttSessions',
-      { TrainerSegment: [{ ...trainerSegment, type: 'levitation', [field]: value }] },
-      { children: [{ id: 1, type: 'levitation', points: 5, [field]: null }] },
-    ]),
-  ),
+  ['dttTemplates', { Segment: [{ id: 1, type: 'x', duration: -1 }] }, { children: [{ id: 1, duration: 0 }] }],
+  ...[
+    { percentGrade: 100.5 },
+    ...['percentGrade', 'longestDeepthroat', 'distanceTravelled'].map((field) => ({ [field]: -0.5 })),
+    ...['durationMeasured', 'durationTarget', 'repsMeasured', 'repsTarget'].map((field) => ({ [field]: -1 })),
+  ].map((wrong): [Name, Record<string, unknown>, object] => [
+    'dttSessions',
+    { TrainerSegment: [{ ...trainerSegment, type: 'levitation', ...wrong }] },
+    {
+      children: [{ ...trainerSegment, type: 'levitation', [Object.keys(wrong).join()]: null, sessionId: 1 }],
+    },
+  ]),
 ])(
   'an invalid value is null, or a default where the field is required: %s with %o',
   (name, change, record) => {
@@ -318,15 +302,10 @@ describe('the segments of a record', () => {
     ]);
   });
 
-  it.each([
-    ['two have the same order', [2, 2, 0]],
-    ['one has an order below 0', [2, -1, 0]],
-    ['one has no order', [2, undefined, 0]],
-  ])('of a session are numbered as they come if %s', (_, orders) => {
-    const TrainerSegment = orders.map((order, index) => ({ id: index + 1, type: 'bounce', order }));
-    expect(read('dttSessions', { TrainerSegment })).toMatchObject({
-      children: [{ order: 0 }, { order: 1 }, { order: 2 }],
-    });
+  it.each([2, -1, undefined])('of a session are numbered as they come if one has the order %s', (wrong) => {
+    const TrainerSegment = [2, wrong, 0].map((order, index) => ({ id: index + 1, type: 'bounce', order }));
+    const children = [{ order: 0 }, { order: 1 }, { order: 2 }];
+    expect(read('dttSessions', { TrainerSegment })).toMatchObject({ children });
   });
 
   it('of a session in a list have the fields that the list has, and no others', () => {

@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { TestGateway } from '../../../support/gateway.ts';
 import { compare } from '../support/compare.ts';
-import { arrive, ask, openForEachTest } from '../support/frontedService.ts';
+import { activate, arrive, ask, openForEachTest, patch } from '../support/frontedService.ts';
 import { type Fault, faults } from '../support/standIn/faults.ts';
 import { createRandom, type Random } from '../support/standIn/random.ts';
 import type { StandIn } from '../support/standIn/standIn.ts';
@@ -76,12 +76,8 @@ async function readAndCheck(random: Random, { gateway, newest }: Watched): Promi
   const accountId = random.pick(accountIds);
   // What is shown while this read is under way may be newer.
   const before = new Map(newest);
-  const { status, body } = await ask(
-    gateway,
-    tokenOf(random, accountId),
-    query,
-    random.below(3) === 0 ? noCache : {},
-  );
+  const headers = random.below(3) === 0 ? noCache : {};
+  const { status, body } = await ask(gateway, tokenOf(random, accountId), query, headers);
   if (status !== 200 || body.errors) return [];
   const problems: string[] = [];
   if (body.data.viewer.databaseId !== accountId) problems.push(`account ${accountId} is shown another`);
@@ -109,41 +105,21 @@ async function write(service: StandIn, random: Random, gateway: TestGateway, ver
     .get(id)
     ?.Segment.map((segment) => ({ ...segment, duration: version }));
   if (!Segment) return;
-  const response = await fetch(`${gateway.url}/api/v1/dtt/templates/${id}`, {
-    method: 'PATCH',
-    headers: {
-      'Content-Type': 'application/json',
-      Authorization: `Bearer ${tokenOf(random, account.id)}`,
-    },
-    body: JSON.stringify({ name: versionedName(account.id, version), Segment }),
-  });
-  await response.text();
+  const written = { name: versionedName(account.id, version), Segment };
+  await patch(gateway, tokenOf(random, account.id), `/dtt/templates/${id}`, written);
 }
 
-async function activate(service: StandIn, random: Random, gateway: TestGateway): Promise<void> {
+async function activateOne(service: StandIn, random: Random, gateway: TestGateway): Promise<void> {
   const account = service.account(random.pick(accountIds));
-  const id = [...account.ownTemplates].at(-1) ?? 0;
-  await ask(
-    gateway,
-    tokenOf(random, account.id),
-    `mutation { activateTemplate(template: { databaseId: ${id} }) { template { databaseId } } }`,
-  );
+  await activate(gateway, tokenOf(random, account.id), [...account.ownTemplates].at(-1) ?? 0);
 }
 
 /** Makes the upstream fail for a moment. */
 function misbehave(service: StandIn, random: Random): void {
   const path = random.pick([/./, /sessions/, /templates/, /me$/]);
   const { error500, html, html200, brokenJson, lostResponse, hang, slow, unavailable } = faults;
-  const fault = random.pick<Fault>([
-    error500,
-    html,
-    html200,
-    brokenJson,
-    lostResponse,
-    hang,
-    slow(150),
-    unavailable(1),
-  ]);
+  const ended = [error500, html, html200, brokenJson, lostResponse] as const;
+  const fault = random.pick<Fault>([...ended, hang, slow(150), unavailable(1)]);
   service.misbehave(fault, { path });
   // The fault ends by itself: a write waits for its response, and the next step for the write.
   setTimeout(() => service.behave(), random.below(400));
@@ -163,7 +139,7 @@ async function live(
     if (step < 5) for (let n = 0; n < 3; n++) changeSomething(service, random, version);
     // A write has to be over before there is a newer version.
     else if (step === 5) await write(service, random, gateway, version);
-    else if (step === 6) await activate(service, random, gateway);
+    else if (step === 6) await activateOne(service, random, gateway);
     else if (step === 7) misbehave(service, random);
     else reads.push(readAndCheck(random, random.pick(watched)));
     await sleep(random.pick([0, 0, 5, 20, 60]));
@@ -196,10 +172,8 @@ it.each(Array.from({ length: runs }, (_, run) => seed + run))(
     const { gateway, openAnother, service } = fronted;
     const other = await openAnother();
     for (const id of accountIds) await arrive(gateway, tokensOf[id]?.[0] ?? '');
-    const watched = [gateway, other].map((each) => ({ gateway: each, newest: new Map<string, number>() }));
-    const [first, second] = watched;
-    if (!first || !second) throw new Error('there are two');
-    const problems = await live(service, random, [first, second]);
+    const watch = (each: TestGateway): Watched => ({ gateway: each, newest: new Map() });
+    const problems = await live(service, random, [watch(gateway), watch(other)]);
     for (const id of accountIds) {
       const token = tokensOf[id]?.[0] ?? '';
       expect(await refreshed(gateway, token)).toEqual(await refreshed(other, token));

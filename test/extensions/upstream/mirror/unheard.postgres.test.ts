@@ -38,27 +38,18 @@ it.each([
   await arrive(other, alice);
   expect((await read(other)).status).toBe(200);
   hideLists(fronted);
-  const written = await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' });
-  expect(written.status).toBe(200);
-  const position = written.headers.get('Dovetail-Position') ?? '';
-  const headers: Record<string, string> = isLate ? { 'Dovetail-Position': position } : {};
+  let headers: Record<string, string> = {};
+  // The second write is passed on while the first one has not been read back.
+  for (const name of ['Another name', 'A new name']) {
+    const written = await patch(gateway, alice, '/dtt/templates/1', { name });
+    const position = written.headers.get('Dovetail-Position') ?? '';
+    expect([written.status, position !== '']).toEqual([200, true]);
+    if (isLate) headers = { 'Dovetail-Position': position };
+  }
   for (let times = 0; times < 2; times++)
     expect(await read(other, headers)).toEqual({ status: 503, age: null, name: undefined });
   fronted.service.behave();
   await expect.poll(() => read(other, headers)).toMatchObject({ status: 200, name: 'A new name' });
-});
-
-it('a write that is passed on while the one before it has not been read back responds with its position, as that one does', async () => {
-  const fronted = await open({ waits });
-  await arrive(fronted.gateway, alice);
-  hideLists(fronted);
-  for (const name of ['A new name', 'Another name']) {
-    const { status, headers } = await patch(fronted.gateway, alice, '/dtt/templates/1', { name });
-    expect({ status, position: headers.get('Dovetail-Position') }).toEqual({
-      status: 200,
-      position: expect.any(String),
-    });
-  }
 });
 
 it('a write that was announced while another gateway read the lists is not hidden by what it had read', async () => {

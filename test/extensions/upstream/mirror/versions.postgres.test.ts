@@ -1,7 +1,7 @@
 /** Which version of a record a run stores if the upstream goes back to an older one, or its list differs from the record. */
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { mirrorOfMemory, type Respond } from '../support/memoryUpstream.ts';
+import { listed, mirrorOfMemory, type Respond } from '../support/memoryUpstream.ts';
 
 const { database, memory, pull } = await mirrorOfMemory(1, 2);
 beforeEach(() => void memory.dttTemplates.set(7, { ownerId: 1, version: 5 }));
@@ -65,11 +65,8 @@ it('details of a version that the upstream takes back are read again by the next
 
 it('a value is null until the upstream sends it, and once the upstream sends null', async () => {
   memory.dttDevices.set(4, { ownerId: 1, version: 1 });
-  const having = (fields: object, which: number) => (path: string, own: unknown) => {
-    if (!path.startsWith('/dtt?')) return own;
-    const devices: { id: number }[] = Object(own).data;
-    return { data: devices.map((each) => (each.id === which ? { ...each, ...fields } : each)) };
-  };
+  const having = (fields: object, which: number) =>
+    listed('/dtt', (each) => (each.id === which ? { ...each, ...fields } : each));
   const device = () => database.client.dttDevice.findUniqueOrThrow({ where: { id: 4 } });
   await pull(1);
   expect(await device()).toMatchObject({ apiHits: null, macAddress: null, createdDate: null });
@@ -97,11 +94,10 @@ it('a column that a newer release has added beside this one is left to its defau
 
 describe('a record whose list says less of it than the upstream does by its id', () => {
   /** Responds with these fields in the list of templates, and with others by the ids. */
-  const rewritten = (listed: object, whole: object) => (path: string, data: unknown) => {
-    if (path.startsWith('/dtt/templates?'))
-      return { data: Object(data).data.map((record: object) => ({ ...record, ...listed })) };
-    return path.startsWith('/dtt/templates/') ? { ...Object(data), ...whole } : data;
-  };
+  const rewritten = (said: object, whole: object) => (path: string, data: unknown) =>
+    path.startsWith('/dtt/templates/')
+      ? { ...Object(data), ...whole }
+      : listed('/dtt/templates', (each) => ({ ...each, ...said }))(path, data);
   /** The ids of the templates whose details were read. */
   async function detailsRead(id: number, respond: Respond): Promise<string[]> {
     const requests: string[] = [];
@@ -114,12 +110,12 @@ describe('a record whose list says less of it than the upstream does by its id',
     ['has another name', { name: 'short' }, { name: 'long' }, { name: 'shorter' }],
   ])(
     'is read again only once the list says something else, if the list %s',
-    async (_, listed, whole, later) => {
+    async (_, said, whole, later) => {
       memory.users.get(2)?.imports.add(7);
-      expect(await detailsRead(1, rewritten(listed, whole))).toEqual(['/dtt/templates/7']);
+      expect(await detailsRead(1, rewritten(said, whole))).toEqual(['/dtt/templates/7']);
       // Once more, since the list may have been older. Another account that sees the same template has the same record.
-      expect(await detailsRead(1, rewritten(listed, whole))).toEqual(['/dtt/templates/7']);
-      for (const id of [2, 1, 2, 1]) expect(await detailsRead(id, rewritten(listed, whole))).toEqual([]);
+      expect(await detailsRead(1, rewritten(said, whole))).toEqual(['/dtt/templates/7']);
+      for (const id of [2, 1, 2, 1]) expect(await detailsRead(id, rewritten(said, whole))).toEqual([]);
       const before = await template();
       expect(JSON.parse(JSON.stringify(before))).toMatchObject(JSON.parse(JSON.stringify(whole)));
       for (const id of [1, 2])

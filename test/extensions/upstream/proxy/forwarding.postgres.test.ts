@@ -2,7 +2,14 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import { rest, type TestGateway } from '../../../support/gateway.ts';
-import { arrive, ask, type FrontedService, openForEachTest, patch } from '../support/frontedService.ts';
+import {
+  activate,
+  arrive,
+  ask,
+  type FrontedService,
+  openForEachTest,
+  patch,
+} from '../support/frontedService.ts';
 import type { Fault } from '../support/standIn/faults.ts';
 
 const alice = 'token-of-alice';
@@ -45,13 +52,8 @@ describe('a write', () => {
     await patch(gateway, alice, path, body);
     // It waits until the lists have been read again.
     await ask(gateway, alice, '{ viewer { username } }');
-    const paths = () => [
-      ...new Set(
-        service.requests
-          .filter(({ method }) => method === 'GET')
-          .map((each) => each.path.replace(/\?.*/, '')),
-      ),
-    ];
+    const reads = () => service.requests.filter(({ method }) => method === 'GET');
+    const paths = () => [...new Set(reads().map((each) => each.path.replace(/\?.*/, '')))];
     await expect.poll(paths).toEqual(expected);
     // What is here has been read since the write.
     await ask(gateway, alice, '{ viewer { username } }');
@@ -87,12 +89,9 @@ describe('a write', () => {
       spy.mockRestore();
       if (what === 'is locked') await client.query('ROLLBACK');
       client.release();
-      await expect
-        .poll(async () => {
-          const { body } = await ask(other, alice, '{ dttTemplate(databaseId: 1) { name } }');
-          return body.data?.dttTemplate.name;
-        })
-        .toBe('A new name');
+      const shown = async () =>
+        (await ask(other, alice, '{ dttTemplate(databaseId: 1) { name } }')).body.data?.dttTemplate.name;
+      await expect.poll(shown).toBe('A new name');
     },
   );
 
@@ -101,11 +100,7 @@ describe('a write', () => {
     await arrive(gateway, alice);
     await database.pool.query(`CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'gone'; END $$;
       CREATE TRIGGER fail BEFORE UPDATE OF "activeTemplateId" ON "User" FOR EACH ROW EXECUTE FUNCTION fail()`);
-    const { body } = await ask(
-      gateway,
-      alice,
-      'mutation { activateTemplate(template: { databaseId: 2 }) { template { databaseId } } }',
-    );
+    const { body } = await activate(gateway, alice, 2);
     await database.pool.query('DROP TRIGGER fail ON "User"; DROP FUNCTION fail()');
     expect(body.errors[0].extensions.code).toBe('INTERNAL_SERVER_ERROR');
     const active = async () =>
@@ -149,12 +144,11 @@ describe('a session that a client has written', () => {
   };
   const segments = expect.arrayContaining([{ repsMeasured: 4242 }]);
 
-  it.each([0, 149])(
-    'is shown as written, and not once it was deleted, at index %i of the list',
-    async (place) => {
-      const { gateway, service } = await open({ standIn: manySessions });
-      await arrive(gateway, alice);
-      takeWrites(service);
+  it('is shown as written, and not once it was deleted, from the oldest to the newest', async () => {
+    const { gateway, service } = await open({ standIn: manySessions });
+    await arrive(gateway, alice);
+    takeWrites(service);
+    for (const place of [149, 0]) {
       const before = await list(gateway);
       const id = before[place]?.databaseId;
       // This fetches its details.
@@ -164,8 +158,8 @@ describe('a session that a client has written', () => {
       expect(await details(gateway, id)).toEqual({ name: 'A new name', segments });
       await rest(gateway, alice, `/dtt/sessions/${id}`, { method: 'DELETE' });
       expect(await list(gateway)).toEqual(before.filter((session) => session.databaseId !== id));
-    },
-  );
+    }
+  });
 });
 
 it('a web page of a configured origin may send the methods of forwarded requests', async () => {

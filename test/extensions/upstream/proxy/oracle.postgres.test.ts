@@ -7,8 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, it } from 'vitest';
 import type { ChangeFeed, ChangeListener } from '../../../../src/database/feed/changeFeed.ts';
 import { openTestDatabase, openTestGateway, type TestGateway } from '../../../support/gateway.ts';
-import { arrive, ask, mirrorOf } from '../support/frontedService.ts';
+import { activate as activateTemplate, arrive, ask, mirrorOf } from '../support/frontedService.ts';
 import { type Asked, cut } from '../support/standIn/faults.ts';
+import { createRandom } from '../support/standIn/random.ts';
 import { failure, type Reply, success } from '../support/standIn/reads.ts';
 import { createStandIn } from '../support/standIn/standIn.ts';
 
@@ -201,11 +202,7 @@ function replyOf(own: Reply, account: number, method: string, path: string): Rep
 
 /** Seeds are printed by the failure, so that it can be repeated. */
 const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 1e9));
-let state = seed;
-function random(below: number): number {
-  state = (state * 48_271 + 11) % 2_147_483_647;
-  return state % below;
-}
+const { below: random } = createRandom(seed);
 const pick = <T>(items: readonly T[]): T => items[random(items.length)] as T;
 
 const paths = [
@@ -316,14 +313,9 @@ async function write(token: keyof typeof tokens): Promise<void> {
   const account = tokens[token];
   const method = pick(['POST', 'PATCH', 'DELETE', 'PUT']);
   const template = pick([...upstream.account(account).ownTemplates]);
-  const path = pick([
-    `/dtt/templates/${template}`,
-    `/dtt/sessions/${account}`,
-    '/odd/1',
-    '/odd/confused',
-    '/odd/refused',
-  ]);
-  const isActivation = path === `/dtt/templates/${template}`;
+  const activation = `/dtt/templates/${template}`;
+  const path = pick([activation, `/dtt/sessions/${account}`, '/odd/1', '/odd/confused', '/odd/refused']);
+  const isActivation = path === activation;
   const written = { account };
   underway.add(written);
   const response = await fetch(`${pick(gateways).url}/api/v1${path}`, {
@@ -352,11 +344,7 @@ async function activate(token: keyof typeof tokens): Promise<void> {
   const template = pick([...upstream.account(account).ownTemplates]);
   const written = { account };
   underway.add(written);
-  const { body } = await ask(
-    pick(gateways),
-    token,
-    `mutation { activateTemplate(template: { databaseId: ${template} }) { template { databaseId } } }`,
-  );
+  const { body } = await activateTemplate(pick(gateways), token, template);
   expect(JSON.stringify(body)).not.toContain('BAD_USER_INPUT');
   underway.delete(written);
   if (body.errors) return;
@@ -370,11 +358,8 @@ async function activate(token: keyof typeof tokens): Promise<void> {
 async function readGraphql(token: keyof typeof tokens): Promise<void> {
   const account = tokens[token];
   const writes = acknowledged.get(account) ?? 0;
-  const { status, body } = await ask(
-    pick(gateways),
-    token,
-    '{ viewer { activeDttTemplate { databaseId } } }',
-  );
+  const query = '{ viewer { activeDttTemplate { databaseId } } }';
+  const { status, body } = await ask(pick(gateways), token, query);
   if (status !== 200 || body.errors) return;
   tally.graphql++;
   const shown = body.data.viewer.activeDttTemplate?.databaseId;

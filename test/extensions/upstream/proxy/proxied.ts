@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import type { Viewer } from '../../../../src/auth/viewer.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
-import { createTurns, type InTurn } from '../../../../src/extensions/upstream/client/turns.ts';
+import { createTurns } from '../../../../src/extensions/upstream/client/turns.ts';
 import { messages } from '../../../../src/extensions/upstream/messages.ts';
 import { createProxy, type ProxyOptions } from '../../../../src/extensions/upstream/proxy/proxy.ts';
 import type { Exchange } from '../../../../src/http/exchange.ts';
@@ -13,16 +13,8 @@ import { openExchanges } from '../../../support/exchanges.ts';
 import { createFakeFeed } from '../../../support/feed.ts';
 import { openScripted } from '../support/scripted.ts';
 
-/** The tokens of clients, each with its account: tokens of the upstream, and one of the gateway's own. */
-const accountIds = new Map([
-  ['alice', 1],
-  ['second of alice', 1],
-  ['own of alice', 1],
-  ['own reader of alice', 1],
-  ['own narrowed of alice', 1],
-  ['own ended of alice', 1],
-  ['bob', 2],
-]);
+/** The account of a client's token: one of the upstream, or one of the gateway's own. */
+const accountOf = (token: string) => (token === 'bob' ? 2 : token.endsWith('alice') ? 1 : 3);
 
 export interface ProxiedOptions extends Partial<Pick<ProxyOptions, 'lifetime' | 'maxBytes'>> {
   /** How long, in milliseconds, the upstream may take. */
@@ -44,12 +36,7 @@ export async function openProxied(options: ProxiedOptions = {}) {
   const fake = createFakeFeed(options.catchUp);
   const budgets = new Map([1, 2].map((id) => [id, createBudget(options.rate ?? 0)]));
   const createInTurn = createTurns(options.longestWait);
-  const turns = new Map<number, InTurn>();
-  function turnsOf(id: number): InTurn {
-    const inTurn = turns.get(id) ?? createInTurn();
-    turns.set(id, inTurn);
-    return inTurn;
-  }
+  const turns = new Map([1, 2].map((id) => [id, createInTurn()]));
   const proxy = createProxy({
     feed: fake.feed,
     lifetime: options.lifetime ?? 60,
@@ -61,14 +48,15 @@ export async function openProxied(options: ProxiedOptions = {}) {
       onWrite: (listener) => void listeners.push(listener),
       async accessFor(viewer) {
         const { id } = viewer;
-        const budget = budgets.get(id);
+        const [budget, inTurn] = [budgets.get(id), turns.get(id)];
         const token = tokensOf.get(viewer) ?? '';
         return (
-          budget && {
+          budget &&
+          inTurn && {
             accountId: id,
             token: `token of ${token}`,
             budget,
-            inTurn: turnsOf(id),
+            inTurn,
             tokenDigest: token,
             noteRejected: () => void rejected.push(id),
             async noteWrite(path) {
@@ -85,16 +73,13 @@ export async function openProxied(options: ProxiedOptions = {}) {
     Object.assign(exchange.headers, { RateLimit: '"token";r=9;t=60', Vary: 'Origin' });
     const token = (exchange.request.headers.authorization ?? '').replace('Bearer ', '');
     const viewer = {
-      id: accountIds.get(token) ?? 3,
+      id: accountOf(token),
       tokenId: token.startsWith('own') ? 1 : undefined,
       scope: token.includes('reader') ? 'read' : 'activate',
     } as const;
     tokensOf.set(viewer, token);
-    const now = token.includes('ended')
-      ? null
-      : token.includes('narrowed')
-        ? ({ ...viewer, scope: 'read' } as const)
-        : viewer;
+    const narrowed = token.includes('narrowed') ? ({ ...viewer, scope: 'read' } as const) : viewer;
+    const now = token.includes('ended') ? null : narrowed;
     // After an error the client must not wait.
     const response = await proxy(exchange, viewer, () => now).catch(() => void exchange.response.destroy());
     if (response) send(exchange, response);
@@ -127,11 +112,9 @@ export async function openProxied(options: ProxiedOptions = {}) {
       const [response] = (await once(sent, 'response')) as [IncomingMessage];
       let text = '';
       for await (const chunk of response) text += chunk;
-      const given = Object.entries(response.headers).map(([name, value]): [string, string] => [
-        name,
-        String(value),
-      ]);
-      return { status: response.statusCode, headers: new Headers(given), body: text };
+      const given = new Headers();
+      for (const [name, value] of Object.entries(response.headers)) given.set(name, String(value));
+      return { status: response.statusCode, headers: given, body: text };
     },
     close() {
       exchanges.close();

@@ -11,16 +11,7 @@ import {
   type TestGateway,
 } from '../../../support/gateway.ts';
 import { extensionsWith } from './mirrorService.ts';
-import { createStandIn, type StandIn, type StandInOptions } from './standIn/standIn.ts';
-
-export interface FrontedService {
-  readonly service: StandIn;
-  readonly gateway: TestGateway;
-  readonly database: TestDatabase;
-  /** Another gateway over the same database. @param feed in place of its change feed. */
-  openAnother(settings?: Record<string, string>, feed?: ChangeFeed): Promise<TestGateway>;
-  close(): Promise<void>;
-}
+import { createStandIn, type StandInOptions } from './standIn/standIn.ts';
 
 export interface FrontedOptions extends UpstreamOptions {
   readonly settings?: Record<string, string>;
@@ -40,16 +31,13 @@ export const mirrorOf = (UPSTREAM_URL: string, options: UpstreamOptions) =>
 /**
  * @param database loses its records first, and stays open: reusing one is faster than opening one for each test.
  */
-async function openFrontedService(
-  database: TestDatabase,
-  options: FrontedOptions = {},
-): Promise<FrontedService> {
+async function openFrontedService(database: TestDatabase, options: FrontedOptions = {}) {
   await database.pool.query('TRUNCATE "User", "Mirror" RESTART IDENTITY CASCADE');
   const service = await createStandIn({ accounts, rate: 100_000, ...options.standIn });
   const gateways: TestGateway[] = [];
   const timing = options.timing ?? { timeout: 2_000, retries: 1, delay: 1 };
 
-  async function open(settings: Record<string, string> = {}, feed?: ChangeFeed): Promise<TestGateway> {
+  async function open(settings: Record<string, string> = {}, feed?: ChangeFeed) {
     const gateway = await openTestGateway(
       { ...database, ...(feed && { openChangeFeed: async () => feed }), close: async () => {} },
       {
@@ -73,6 +61,7 @@ async function openFrontedService(
     service,
     database,
     gateway: await open(),
+    /** Another gateway over the same database. @param feed in place of its change feed. */
     openAnother: open,
     async close() {
       for (const gateway of gateways) await gateway.close();
@@ -80,6 +69,7 @@ async function openFrontedService(
     },
   };
 }
+export type FrontedService = Awaited<ReturnType<typeof openFrontedService>>;
 
 /** @returns a function that opens such a service for a test, which is closed after the test. The tests of a file share a database. */
 export function openForEachTest(): (options?: FrontedOptions) => Promise<FrontedService> {
@@ -115,6 +105,13 @@ export const ask = (
     headers: response.headers,
     body: await response.json(),
   }));
+
+export const activate = (
+  gateway: Pick<TestGateway, 'url'>,
+  token: string,
+  id: number,
+  selected = 'template { databaseId }',
+) => ask(gateway, token, `mutation { activateTemplate(template: { databaseId: ${id} }) { ${selected} } }`);
 
 /** Waits until the mirror has the account. */
 export const arrive = (gateway: Pick<TestGateway, 'url'>, token: string) =>

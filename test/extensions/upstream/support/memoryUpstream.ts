@@ -11,31 +11,22 @@ interface Owned {
   version: number;
 }
 
-export interface MemoryUpstream {
-  readonly users: Map<
-    number,
-    {
-      username: string;
-      imports: Set<number>;
-      activeTemplate: number | null;
-      activeLockTemplate: number | null;
-    }
-  >;
-  readonly dttDevices: Map<number, Owned>;
-  readonly lockTemplates: Map<number, Owned>;
-  readonly lockSessions: Map<number, Owned & { isActive: boolean }>;
-  readonly dttTemplates: Map<number, Owned & { isPrivate?: boolean }>;
-  readonly dttSessions: Map<number, Owned & { trainerId: number; templateId: number | null }>;
+interface User {
+  username: string;
+  imports: Set<number>;
+  activeTemplate: number | null;
+  activeLockTemplate: number | null;
 }
 
-export const createMemoryUpstream = (): MemoryUpstream => ({
-  users: new Map(),
-  dttDevices: new Map(),
-  lockTemplates: new Map(),
-  lockSessions: new Map(),
-  dttTemplates: new Map(),
-  dttSessions: new Map(),
+export const createMemoryUpstream = () => ({
+  users: new Map<number, User>(),
+  dttDevices: new Map<number, Owned>(),
+  lockTemplates: new Map<number, Owned>(),
+  lockSessions: new Map<number, Owned & { isActive: boolean }>(),
+  dttTemplates: new Map<number, Owned & { isPrivate?: boolean }>(),
+  dttSessions: new Map<number, Owned & { trainerId: number; templateId: number | null }>(),
 });
+export type MemoryUpstream = ReturnType<typeof createMemoryUpstream>;
 
 export function addUser({ users }: MemoryUpstream, id: number, username = `user ${id}`): void {
   users.set(id, { username, imports: new Set(), activeTemplate: null, activeLockTemplate: null });
@@ -58,6 +49,12 @@ export function templatesOf({ users, dttTemplates }: MemoryUpstream, userId: num
  * It is called when the upstream has made its response, and before the client gets it.
  */
 export type Respond = (path: string, own: unknown) => unknown;
+
+/** Changes each record in the list of a path. */
+export const listed =
+  (list: string, change: (record: { id: number }) => object): Respond =>
+  (path, own) =>
+    path.startsWith(`${list}?`) ? { ...Object(own), data: Object(own).data.map(change) } : own;
 
 /** The error for a record that an account does not have. */
 export const missing = new UpstreamRejection('no', { failure: 'failed', status: 404 }, 'not found');
@@ -215,10 +212,14 @@ export async function mirrorOfMemory(...userIds: readonly number[]) {
     for (const records of Object.values(memory)) records.clear();
     for (const id of userIds) addUser(memory, id);
   });
-  async function pull(id: number, { requests, respond, ...options }: PullOptions = {}): Promise<SyncReport> {
-    const report = await sync({ pool, upstream: upstreamOf(memory, id, requests, respond), ...options });
-    if (!report) throw new Error('another run is under way');
-    return report;
-  }
+  const pull = (id: number, { requests, respond, ...options }: PullOptions = {}) =>
+    run({ pool, upstream: upstreamOf(memory, id, requests, respond), ...options });
   return { database, memory, pull };
+}
+
+/** A run that no other one prevents. */
+export async function run(options: SyncOptions): Promise<SyncReport> {
+  const report = await sync(options);
+  if (!report) throw new Error('another run is under way');
+  return report;
 }

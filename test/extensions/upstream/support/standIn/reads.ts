@@ -16,20 +16,24 @@ export const failure = (status: number, error: string, more: Record<string, unkn
   body: { ok: false, error, ...more },
 });
 
-export interface ReadRequest {
+/** A request with a valid token. */
+export interface Call {
   readonly world: World;
   readonly account: Account;
+  readonly method: string;
   /** Below the base. */
   readonly path: string;
   readonly parameters: URLSearchParams;
+  /** The JSON of the body, or undefined for what is none. */
+  readonly body: unknown;
 }
 
-type Read = (request: ReadRequest, id: number) => Reply;
+type Read = (request: Call, id: number) => Reply;
 
 type Kind = 'dttDevices' | 'sessions' | 'lkbxDevices' | 'lockTemplates' | 'lockSessions' | 'ossmDevices';
 
 /** All records of a kind that the account sees, newest first. */
-const all = ({ account }: ReadRequest, kind: Kind) => newestFirst([...account[kind].values()]);
+const all = ({ account }: Call, kind: Kind) => newestFirst([...account[kind].values()]);
 
 function newestFirst(records: WireRecord[]): WireRecord[] {
   return records.sort((a, b) => {
@@ -50,7 +54,7 @@ const timeOf = (record: WireRecord) =>
       '',
   );
 
-function templatesOf({ world, account }: ReadRequest): WireRecord[] {
+function templatesOf({ world, account }: Call): WireRecord[] {
   const records = [...account.ownTemplates, ...account.imports].flatMap((id) => {
     const template = world.templates.get(id);
     return template ? [{ ...template, isActive: id === account.activeTemplateId }] : [];
@@ -59,7 +63,7 @@ function templatesOf({ world, account }: ReadRequest): WireRecord[] {
 }
 
 /** A template that the account sees, with `isActive`. */
-export function templateOf({ world, account }: Pick<ReadRequest, 'world' | 'account'>, id: number) {
+export function templateOf({ world, account }: Call, id: number) {
   const template = world.templates.get(id);
   if (!template || !(account.ownTemplates.has(id) || account.imports.has(id))) return undefined;
   return { ...template, isActive: id === account.activeTemplateId };
@@ -77,7 +81,7 @@ const sessionSummary = (session: WireRecord) => ({
 const itself = (record: WireRecord): unknown => record;
 
 /** A page of a list. Bad parameters are a 400 here; the service's behaviour is not documented. */
-function page({ parameters }: ReadRequest, records: WireRecord[], shown = itself): Reply {
+function page({ parameters }: Call, records: WireRecord[], shown = itself): Reply {
   const limit = Number(parameters.get('limit') ?? 50);
   const offset = Number(parameters.get('offset') ?? 0);
   if (!Number.isInteger(limit) || limit < 1 || limit > 100 || !Number.isInteger(offset) || offset < 0)
@@ -141,7 +145,7 @@ const reads: Readonly<Record<string, Read>> = {
 };
 
 /** The response to a read; undefined for an unknown path. */
-export function read(request: ReadRequest): Reply | undefined {
+export function read(request: Call): Reply | undefined {
   const { path } = request;
   const exact = path.includes('{') ? undefined : reads[path];
   if (exact) return exact(request, 0);

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { listen, shut } from '../../../../support/listen.ts';
 import { cut, type Fault } from './faults.ts';
-import { failure, type Reply, read } from './reads.ts';
+import { type Call, failure, type Reply, read } from './reads.ts';
 import { type Account, type AccountOptions, createWorld, type World } from './world.ts';
 import { write } from './writes.ts';
 
@@ -21,64 +21,25 @@ export interface StandInOptions {
   readonly now?: () => Date;
 }
 
-interface LoggedRequest {
-  readonly account: number | undefined;
-  readonly method: string;
-  /** Below the base, with its query. */
-  readonly path: string;
-}
-
-export interface StandIn {
-  /** The base URL with the version segment, for `UPSTREAM_URL`. */
-  readonly base: string;
-  /** The data, which a test may read and change. */
-  readonly world: World;
-  /** @throws if there is no such account. */
-  account(id: number): Account;
-  addToken(token: string, account: number): void;
-  /** Makes the token invalid. */
-  revoke(token: string): void;
-  /** Applies the fault to all requests, or to those of an account or a path. Faults for all accounts apply before others. */
-  misbehave(fault: Fault, where?: { readonly account?: number; readonly path?: RegExp }): void;
-  behave(): void;
-  /** All requests, in the order in which they came. */
-  readonly requests: readonly LoggedRequest[];
-  /** Counts the requests, to a path if it is given. */
-  count(which?: { path?: string }): number;
-  /** All tokens that requests have sent. */
-  readonly tokensSeen: ReadonlySet<string>;
-  forgetRequests(): void;
-  /** Stops listening, and ends all connections. */
-  stop(): Promise<void>;
+interface Where {
+  readonly account?: number;
+  readonly path?: RegExp;
 }
 
 const basePath = '/api/v1';
 const maxBody = 256 * 1024;
 
-/** A request with a valid token. */
-interface Call {
-  readonly account: Account;
-  readonly method: string;
-  readonly path: string;
-  readonly parameters: URLSearchParams;
-  readonly body: unknown;
-}
-
-interface SetFault {
-  readonly fault: Fault;
-  readonly account: number | undefined;
-  readonly path: RegExp | undefined;
-}
-
 /** Starts a stand-in, which listens on 127.0.0.1. */
-export async function createStandIn(options: StandInOptions): Promise<StandIn> {
+export async function createStandIn(options: StandInOptions) {
   const world = createWorld(options.accounts, options.now ?? (() => new Date()));
   const owners = new Map(options.accounts.flatMap(({ id, tokens }) => tokens.map((token) => [token, id])));
   const revoked = new Set<string>();
-  const requests: LoggedRequest[] = [];
+  /** All requests, in the order in which they came; their paths are below the base, with the query. */
+  const requests: { readonly account: number | undefined; readonly method: string; readonly path: string }[] =
+    [];
   const tokensSeen = new Set<string>();
   const limit = createLimit(options.rate ?? 60);
-  let set: SetFault[] = [];
+  let set: ({ fault: Fault } & Where)[] = [];
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'http://stand.in');
@@ -94,7 +55,7 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
       (fault) =>
         (fault.account === undefined || fault.account === account?.id) && (fault.path?.test(path) ?? true),
     );
-    const call = account && { account, method, path, parameters: url.searchParams, body };
+    const call = account && { world, account, method, path, parameters: url.searchParams, body };
     const instead = active.find(({ fault }) => fault.instead)?.fault.instead;
     let reply = instead ? instead() : isBelow ? responseTo(call, token) : failure(404, 'Not found');
     if (!reply) return;
@@ -109,11 +70,10 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
     if (!call) return failure(401, revoked.has(token) ? 'Token has been revoked' : 'Unauthorized');
     const wait = limit(call.account.id);
     if (wait > 0) return { ...failure(429, 'Rate limit exceeded'), headers: { 'Retry-After': String(wait) } };
-    const request = { ...call, world };
     const isRead = call.method === 'GET' || call.method === 'HEAD';
-    const reply = isRead ? read(request) : write(request);
+    const reply = isRead ? read(call) : write(call);
     if (reply) return reply;
-    return isRead || !read(request) ? failure(404, 'Not found') : failure(405, 'Method not allowed');
+    return isRead || !read(call) ? failure(404, 'Not found') : failure(405, 'Method not allowed');
   }
 
   const server = createServer((request, response) => {
@@ -121,19 +81,23 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
   });
 
   return {
+    /** The base URL with the version segment, for `UPSTREAM_URL`. */
     base: `${await listen(server, options.port)}${basePath}`,
+    /** The data, which a test may read and change. */
     world,
-    account: (id) => accountOf(world, id),
-    addToken(token, account) {
+    account: (id: number) => accountOf(world, id),
+    addToken(token: string, account: number) {
       owners.set(token, account);
       revoked.delete(token);
     },
-    revoke(token) {
+    /** Makes the token invalid. */
+    revoke(token: string) {
       owners.delete(token);
       revoked.add(token);
     },
-    misbehave(fault, { account, path } = {}) {
-      set = [...set, { fault, account, path }].sort(
+    /** Applies the fault to all requests, or to those of an account or a path. Faults for all accounts apply before others. */
+    misbehave(fault: Fault, where: Where = {}) {
+      set = [...set, { fault, ...where }].sort(
         (a, b) => Number(a.account !== undefined) - Number(b.account !== undefined),
       );
     },
@@ -141,13 +105,16 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
       set = [];
     },
     requests,
-    count: ({ path } = {}) =>
+    /** Counts the requests, to a path if it is given. */
+    count: (path?: string) =>
       requests.filter((entry) => path === undefined || entry.path.split('?', 1)[0] === path).length,
+    /** All tokens that requests have sent. */
     tokensSeen,
     forgetRequests() {
       requests.length = 0;
       tokensSeen.clear();
     },
+    /** Stops listening, and ends all connections. */
     async stop() {
       if (!server.listening) return;
       const closed = once(server, 'close');
@@ -156,6 +123,8 @@ export async function createStandIn(options: StandInOptions): Promise<StandIn> {
     },
   };
 }
+
+export type StandIn = Awaited<ReturnType<typeof createStandIn>>;
 
 function accountOf(world: World, id: number): Account {
   const account = world.accounts.get(id);

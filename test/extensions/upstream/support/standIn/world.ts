@@ -73,21 +73,9 @@ export interface World {
   /** The templates of lock sessions, which the service shows of the active one alone. */
   readonly lockTemplateOf: Map<number, number | null>;
   /** Gives a new id. Each kind counts separately. */
-  nextId(kind: IdKind): number;
+  nextId(kind: string): number;
   now(): Date;
 }
-
-type IdKind =
-  | 'dttDevice'
-  | 'template'
-  | 'templateSegment'
-  | 'session'
-  | 'trainerSegment'
-  | 'lkbxDevice'
-  | 'lockTemplate'
-  | 'lockSession'
-  | 'lockSegment'
-  | 'ossmDevice';
 
 const hour = 3_600_000;
 
@@ -98,7 +86,7 @@ const present = Date.UTC(2026, 8, 1, 12);
 export const instant = (time: number) => new Date(time).toISOString();
 
 export function createWorld(options: readonly AccountOptions[], now: () => Date): World {
-  const last = new Map<IdKind, number>();
+  const last = new Map<string, number>();
   const world: World = {
     accounts: new Map(),
     templates: new Map(),
@@ -140,15 +128,13 @@ function createAccount(world: World, options: AccountOptions): Account {
     ossmDevices: new Map(),
   };
   const maker: Maker = { world, account, random, marker: options.marker ?? options.username };
-  times(2, () => addDttDevice(maker));
+  addDevices(maker);
   times(size.templates, () => addTemplate(maker, 3));
   times(size.sessions, (index) =>
     addDttSession(maker, present - (size.sessions - index) * hour, size.segmentsOfSession),
   );
-  addLkbxDevice(maker);
   times(2, () => addLockTemplate(maker));
   times(3, (index) => addLockSession(maker, index, 3, options.locked));
-  addOssmDevice(maker);
   account.activeTemplateId = [...account.ownTemplates][0] ?? null;
   return account;
 }
@@ -190,20 +176,35 @@ const macOf = (kind: number, id: number) =>
     .map((byte) => byte.toString(16).padStart(2, '0').toUpperCase())
     .join(':');
 
-function addDttDevice({ world, account, random, marker }: Maker): void {
-  const id = world.nextId('dttDevice');
-  account.dttDevices.set(id, {
+type More = (id: number) => object;
+
+/** Adds a device with what each kind has, and these fields. */
+function addDevice({ world, account, marker }: Maker, kind: 'dtt' | 'lkbx' | 'ossm', more: More): void {
+  const id = world.nextId(kind);
+  account[`${kind}Devices`].set(id, {
     id,
-    bubbleId: `dtt-${marker}-${id}`,
+    bubbleId: `${kind}-${marker}-${id}`,
     ownerId: account.id,
-    macAddress: macOf(1, id),
+    macAddress: macOf({ dtt: 1, lkbx: 2, ossm: 3 }[kind], id),
+    lastVisited: instant(present - id * hour),
+    ...more(id),
+  });
+}
+
+function addDevices(maker: Maker): void {
+  const { random, marker } = maker;
+  const lastLog = (id: number) => ({ lastLogAt: instant(present - id * hour - 60_000) });
+  const dtt: More = (id) => ({
+    ...lastLog(id),
     serialNumber: `serial-${marker}-${id}`,
     softwareVersion: `2.1.${random.below(10)}-${marker}`,
-    lastVisited: instant(present - id * hour),
-    lastLogAt: instant(present - id * hour - 60_000),
-    createdDate: instant(present - 1000 * hour - id * hour),
+    createdDate: instant(present - (1000 + id) * hour),
     apiHits: random.below(10_000),
   });
+  times(2, () => addDevice(maker, 'dtt', dtt));
+  addDevice(maker, 'lkbx', (id) => ({ locked: false, hueShift: random.below(360), ...lastLog(id) }));
+  const pairing = { pairingCode: `code-${marker}`, pairingExpires: instant(present + hour) };
+  addDevice(maker, 'ossm', () => ({ chip: `ESP32-${marker}`, ...pairing, OSSMFirmwareId: 5 }));
 }
 
 /** The kinds of segments of templates in the service's documentation. */
@@ -276,20 +277,6 @@ const trainerSegment = ({ world, random }: Maker, order: number, time: number): 
   createdAt: instant(time + order * 60_000),
 });
 
-function addLkbxDevice({ world, account, random, marker }: Maker): void {
-  const id = world.nextId('lkbxDevice');
-  account.lkbxDevices.set(id, {
-    id,
-    bubbleId: `lkbx-${marker}-${id}`,
-    macAddress: macOf(2, id),
-    ownerId: account.id,
-    locked: false,
-    hueShift: random.below(360),
-    lastVisited: instant(present - id * hour),
-    lastLogAt: instant(present - id * hour - 30_000),
-  });
-}
-
 function addLockTemplate({ world, account, random, marker }: Maker): void {
   const id = world.nextId('lockTemplate');
   account.lockTemplates.set(id, {
@@ -339,21 +326,6 @@ const lockSegment = (world: World, type: string, time: number, isLocked: boolean
   createdAt: instant(time),
   isLocked,
 });
-
-function addOssmDevice({ world, account, marker }: Maker): void {
-  const id = world.nextId('ossmDevice');
-  account.ossmDevices.set(id, {
-    id,
-    bubbleId: `ossm-${marker}-${id}`,
-    macAddress: macOf(3, id),
-    chip: `ESP32-${marker}`,
-    ownerId: account.id,
-    pairingCode: `code-${marker}`,
-    pairingExpires: instant(present + hour),
-    lastVisited: instant(present - id * hour),
-    OSSMFirmwareId: 5,
-  });
-}
 
 /** Adds a session that is newer than all others, as if a device had uploaded it. */
 export function addNewSession(world: World, account: Account, marker: string): DttSession {

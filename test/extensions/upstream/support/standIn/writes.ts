@@ -1,16 +1,7 @@
 /** The writes of the service's public documentation: activating and changing a template, and changing a lock. */
 
-import { activeLock, failure, type Reply, success, templateOf } from './reads.ts';
-import { type Account, instant, type Template, type World } from './world.ts';
-
-export interface WriteRequest {
-  readonly world: World;
-  readonly account: Account;
-  readonly method: string;
-  readonly path: string;
-  /** The JSON of the body, or undefined for what is none. */
-  readonly body: unknown;
-}
+import { activeLock, type Call, failure, type Reply, success, templateOf } from './reads.ts';
+import { instant, type Template, type World } from './world.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -18,7 +9,7 @@ const fieldsOf = (body: unknown): Fields | undefined =>
   typeof body === 'object' && body !== null && !Array.isArray(body) ? { ...body } : undefined;
 
 /** The response to a write; undefined for an unknown one. */
-export function write(request: WriteRequest): Reply | undefined {
+export function write(request: Call): Reply | undefined {
   const { method, path } = request;
   const [, id] = /^\/dtt\/templates\/([^/]+)$/.exec(path) ?? [];
   if (id !== undefined && method === 'POST') return activate(request, Number(id));
@@ -26,7 +17,7 @@ export function write(request: WriteRequest): Reply | undefined {
   return path === '/lkbx/session/current' && method === 'PATCH' ? changeLock(request) : undefined;
 }
 
-function activate({ world, account, body }: WriteRequest, id: number): Reply {
+function activate({ world, account, body }: Call, id: number): Reply {
   if (fieldsOf(body)?.isActive !== true) return failure(400, 'Request body must include { isActive: true }');
   const template = account.ownTemplates.has(id) ? world.templates.get(id) : undefined;
   if (!template) return failure(404, 'Template not found or not owned by user');
@@ -47,7 +38,7 @@ const writable = new Set(
   'name description tagline message targetDepth targetWindow toyId handsFreeMode isPublic Segment'.split(' '),
 );
 
-function changeTemplate(request: WriteRequest, id: number): Reply {
+function changeTemplate(request: Call, id: number): Reply {
   const { world, account } = request;
   const fields = fieldsOf(request.body);
   if (!fields || Object.keys(fields).length === 0) return failure(400, 'Invalid or empty request body');
@@ -80,7 +71,7 @@ function assign(world: World, template: Template, fields: Fields): void {
   template.updatedAt = world.now().toISOString();
 }
 
-function changeLock({ account, body }: WriteRequest): Reply {
+function changeLock({ account, body }: Call): Reply {
   const duration = fieldsOf(body)?.duration;
   if (typeof duration !== 'number' || duration <= 0)
     return failure(400, 'duration must be a positive number');
