@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { messages } from '../../src/errors.ts';
 import { mostPipelined } from '../../src/http/connections.ts';
+import { setActive } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
 import { openBeside, openTestGateway, rest } from '../support/gateway.ts';
 import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
@@ -182,10 +183,7 @@ describe('the gateway responds to', () => {
   });
 
   it('requests in the order in which a client pipelines them', async () => {
-    await gateway.database.client.user.update({
-      where: { id: alice.userId },
-      data: { activeTemplateId: null },
-    });
+    await setActive(gateway.database.client, alice);
     const read = get('/api/v1/dtt/templates/active');
     const responses = await responsesTo(read + activate('{"isActive":true}') + read);
     const active = responses.slice(0, 3).map(({ body }) => JSON.parse(body).data?.id);
