@@ -125,9 +125,7 @@ export async function activate(
   endpoint: 'REST' | 'GraphQL',
 ): Promise<string | undefined> {
   const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
-  const { position } =
-    endpoint === 'REST'
-      ? await send(gateway, token, `/api/v1/dtt/templates/${id}`, { isActive: true })
-      : await send(gateway, token, '/graphql', { query });
-  return position;
+  const [path, body] =
+    endpoint === 'REST' ? [`/api/v1/dtt/templates/${id}`, { isActive: true }] : ['/graphql', { query }];
+  return (await send(gateway, token, path, body)).position;
 }
