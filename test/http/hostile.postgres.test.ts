@@ -100,11 +100,9 @@ const wrong: Record<string, () => string> = {
     graphql(
       `{"query":"query ($ids: [ID!]!) { nodes(ids: $ids) { id } }","variables":{"ids":${'['.repeat(deep)}${']'.repeat(deep)}}}`,
     ),
-  '400 graphql: a list of requests': () => graphql(`[${validBody}]`),
   '400 page: a request for a page without a host': () => 'GET /healthz HTTP/1.1\r\n\r\n',
   '404 page: OPTIONS *': () => `OPTIONS * HTTP/1.1\r\n${host()}\r\n`,
   '405 rest: a tunnel': () => `CONNECT x:1 HTTP/1.1\r\n${host()}\r\n`,
-  '405 graphql: a method that GraphQL does not have': () => `DELETE /graphql HTTP/1.1\r\n${host()}\r\n`,
   '413 rest: an activation over the limit': () => activate('x'.repeat(64 * 1024 + 1)),
   '413 graphql: a body over the limit': () => graphql('x'.repeat(256 * 1024 + 1)),
   '415 rest: a compressed activation': () => activate('', `${json}Content-Encoding: gzip\r\n`),
