@@ -3,7 +3,7 @@
 import { cpus } from 'node:os';
 import { inspect, parseArgs } from 'node:util';
 import { measureCached } from './cached.ts';
-import { compare } from './compare.ts';
+import { compare, type Settings, type Setup } from './compare.ts';
 import { dovetail } from './contestants.ts';
 import { startDatabase } from './database.ts';
 import { startLoadGenerator } from './load.ts';
@@ -40,7 +40,7 @@ async function main(): Promise<void> {
   const env = { DATABASE_URL: database.url, LOG_LEVEL: 'error' };
   try {
     // Dovetail migrates the database when it starts.
-    await (await startServer({ ...dovetail(), env })).stop();
+    await (await startServer(dovetail(), env)).stop();
     await database.load('data.sql');
     progress(`PostgreSQL is up and has its data: ${elapsed()}`);
     const tables = await measureWhat({ database, generator, env, settings, progress });
@@ -53,18 +53,14 @@ async function main(): Promise<void> {
 }
 
 /** Runs the measurement that the options name, or by default the comparison. */
-async function measureWhat(setup: Parameters<typeof compare>[0]): Promise<Table[]> {
-  if (options.overload) return measureOverload({ ...setup, seconds: setup.settings.seconds });
+async function measureWhat(setup: Setup): Promise<Table[]> {
+  if (options.overload) return measureOverload(setup);
   if (options.cached) return [await measureCached(setup)];
   return compare(setup);
 }
 
 /** The conditions of the measurement, which a reader needs to interpret the figures. */
-function conditions(
-  settings: { rounds: number; seconds: number; connections: number },
-  time: string,
-): string {
-  const { rounds, seconds, connections } = settings;
+function conditions({ rounds, seconds, connections }: Settings, time: string): string {
   return `Medians of ${rounds} rounds of ${seconds} s, ${connections} connections, all on one machine with ${cpus().length} cores
 (${cpus()[0]?.model.trim()}), Node ${process.version}. PostgreSQL with fsync off. ${time} in all.`;
 }

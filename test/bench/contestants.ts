@@ -1,13 +1,17 @@
 /** The contestants: each is a program that serves the same data from the same database. */
 
 import { fileURLToPath } from 'node:url';
-import type { Command } from './processes.ts';
+import type { Command, ServerProcess } from './processes.ts';
 import type { Endpoint } from './workloads.ts';
 
 export interface Contestant {
   readonly title: string;
   readonly endpoint: Endpoint;
   readonly command: Command;
+}
+
+export interface Running extends Contestant {
+  readonly server: ServerProcess;
 }
 
 export const root = fileURLToPath(new URL('../../../../../', import.meta.url));

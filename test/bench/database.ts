@@ -4,14 +4,7 @@ import { readFile } from 'node:fs/promises';
 import pg from 'pg';
 import { startPostgres } from '../support/postgres.ts';
 
-export interface BenchDatabase {
-  readonly url: string;
-  /** Runs SQL of the benchmark itself. */
-  query<Row extends pg.QueryResultRow>(sql: string, values?: unknown[]): Promise<Row[]>;
-  /** Runs one of the SQL files beside this module, and updates the planner's statistics. */
-  load(file: string): Promise<void>;
-  close(): Promise<void>;
-}
+export type BenchDatabase = Awaited<ReturnType<typeof startDatabase>>;
 
 /** Usual settings for a server of this size, except for `fsync`, since waiting for the disk would hide most differences. */
 const settings = {
@@ -27,7 +20,7 @@ const settings = {
   jit: 'off',
 };
 
-export async function startDatabase(): Promise<BenchDatabase> {
+export async function startDatabase() {
   const postgres = await startPostgres(settings);
   await postgres.createDatabase('bench');
   const url = `${postgres.url}/bench`;
@@ -35,8 +28,10 @@ export async function startDatabase(): Promise<BenchDatabase> {
   pool.on('error', () => {});
   return {
     url,
-    query: async (sql, values) => (await pool.query(sql, values)).rows,
-    async load(file) {
+    /** Runs SQL of the benchmark itself. */
+    query: (sql: string, values: unknown[]) => pool.query(sql, values),
+    /** Runs one of the SQL files beside this module, and updates the planner's statistics. */
+    async load(file: string) {
       await pool.query(await readFile(new URL(`../../../${file}`, import.meta.url), 'utf8'));
       await pool.query('VACUUM ANALYZE');
     },

@@ -20,7 +20,7 @@ export interface Stream {
   readonly requests: readonly (readonly BenchRequest[])[];
 }
 
-export interface Job {
+interface Job {
   readonly url: string;
   readonly seconds: number;
   /** In seconds: the time at the start that is not counted. */
@@ -48,12 +48,6 @@ export interface StreamResult {
 
 export type LoadGenerator = ReturnType<typeof startLoadGenerator>;
 
-/** The response of the generator to a job. */
-interface Reply {
-  readonly result: readonly StreamResult[];
-  readonly error?: string;
-}
-
 /** @param prefix the command that pins the process to a core, or nothing. */
 export function startLoadGenerator(prefix: readonly string[]) {
   const node = process.execPath;
@@ -63,9 +57,9 @@ export function startLoadGenerator(prefix: readonly string[]) {
     /** @throws what the job has failed with. */
     async run(job: Job): Promise<readonly StreamResult[]> {
       child.send(job);
-      const [{ result, error }] = (await once(child, 'message')) as [Reply];
-      if (error !== undefined) throw new Error(error);
-      return result;
+      const [reply] = (await once(child, 'message')) as [readonly StreamResult[] | string];
+      if (typeof reply === 'string') throw new Error(reply);
+      return reply;
     },
     async stop() {
       const ended = once(child, 'exit');
@@ -73,14 +67,6 @@ export function startLoadGenerator(prefix: readonly string[]) {
       await ended;
     },
   };
-}
-
-interface Samples {
-  responses: number;
-  readonly accepted: number[];
-  rejected: number;
-  readonly late: number[];
-  others: number;
 }
 
 interface Connection {
@@ -157,7 +143,9 @@ function countOf({ pace }: Stream): number {
 
 /** Opens the connections of a stream. @returns a function that runs it. */
 async function prepare({ url, status: right = 200 }: Job, { name, pace, requests }: Stream) {
-  const samples: Samples = { responses: 0, accepted: [], rejected: 0, late: [], others: 0 };
+  const accepted: number[] = [];
+  const late: number[] = [];
+  const samples = { responses: 0, accepted, rejected: 0, late, others: 0 };
   const free: Connection[] = [];
   let from = 0;
   let until = 0;
@@ -238,7 +226,7 @@ function quantile(times: number[], share: number): number {
 if (process.send && process.argv[1] === fileURLToPath(import.meta.url))
   process.on('message', (job: Job) => {
     run(job).then(
-      (result) => process.send?.({ result }),
-      (error: Error) => process.send?.({ error: error.message }),
+      (result) => process.send?.(result),
+      (error: Error) => process.send?.(error.message),
     );
   });

@@ -6,18 +6,12 @@
 import { execFileSync } from 'node:child_process';
 import { cpus } from 'node:os';
 import { seeded } from '../support/random.ts';
+import type { Setup } from './compare.ts';
 import { dovetail } from './contestants.ts';
 import type { LoadGenerator, Stream, StreamResult } from './load.ts';
 import { type ServerProcess, startServer } from './processes.ts';
 import { figure, type Table } from './table.ts';
 import { type BenchRequest, pickSubject, requestOf, workloadNamed } from './workloads.ts';
-
-interface Options {
-  generator: LoadGenerator;
-  env: Readonly<Record<string, string>>;
-  seconds: number;
-  progress(text: string): void;
-}
 
 const clients = 1_000;
 const closedLoop = 32;
@@ -37,14 +31,12 @@ export function pinToOtherCores(): readonly string[] {
   }
 }
 
-export async function measureOverload(options: Options): Promise<Table[]> {
-  const { generator, env, progress, seconds } = options;
-  const command = dovetail();
-  const server = await startServer({ ...command, env: { ...env, ...command.env } });
+export async function measureOverload({ generator, env, progress, settings }: Setup): Promise<Table[]> {
+  const server = await startServer(dovetail(), env);
   try {
     const tables: Table[] = [];
     for (const name of ['sessions', 'session']) {
-      const target = { generator, server, name, seconds };
+      const target = { generator, server, name, seconds: settings.seconds };
       const { table, sustainable } = await measureSteps(target);
       if (tables.push(table) === 1) tables.push(await measureFairness(target, sustainable));
       progress(`measured: ${name}`);

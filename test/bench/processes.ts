@@ -7,12 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-export interface ServerProcess {
-  /** Its URL, such as `http://127.0.0.1:4000`. */
-  readonly url: string;
-  readonly pid: number;
-  stop(): Promise<void>;
-}
+export type ServerProcess = Awaited<ReturnType<typeof startServer>>;
 
 export interface Command {
   readonly args: readonly string[];
@@ -26,8 +21,11 @@ export interface Command {
 const startLimit = 30_000;
 const stopLimit = 10_000;
 
-/** Starts a server and waits until it has printed its address. */
-export async function startServer({ args, cwd, env, writesLog = false }: Command): Promise<ServerProcess> {
+/** Starts a server and waits until it has printed its address, such as `http://127.0.0.1:4000`. */
+export async function startServer(
+  { args, cwd, env, writesLog = false }: Command,
+  given: Readonly<Record<string, string>>,
+) {
   const name = join(tmpdir(), `dovetail-log-${process.pid}`);
   const log = writesLog ? openSync(name, 'w') : 'pipe';
   // The file stays on the disk as long as the server has it open.
@@ -40,6 +38,7 @@ export async function startServer({ args, cwd, env, writesLog = false }: Command
       RATE_LIMIT: '1000000000',
       LOG_LEVEL: 'warn',
       ...process.env,
+      ...given,
       ...env,
       NODE_ENV: 'production',
       HOST: '127.0.0.1',

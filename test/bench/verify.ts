@@ -2,21 +2,9 @@
 
 import { deepStrictEqual } from 'node:assert';
 import { seeded } from '../support/random.ts';
+import type { Running } from './contestants.ts';
 import type { BenchDatabase } from './database.ts';
-import {
-  type BenchRequest,
-  type Endpoint,
-  type Json,
-  pickSubject,
-  requestOf,
-  type Workload,
-} from './workloads.ts';
-
-export interface Running {
-  readonly title: string;
-  readonly endpoint: Endpoint;
-  readonly url: string;
-}
+import { type BenchRequest, type Json, pickSubject, requestOf, type Workload } from './workloads.ts';
 
 const samples = 5;
 
@@ -30,10 +18,10 @@ export async function verify(
   for (let sample = 0; sample < samples; sample++) {
     const subject = pickSubject(random);
     let expected: { by: string; response: Json } | undefined;
-    for (const { title, endpoint, url } of contestants) {
+    for (const { title, endpoint, server } of contestants) {
       // The response to an activation says whether it changed this, so all contestants need the same state.
       await database.query(`UPDATE "User" SET "scheduleType" = 'weekly' WHERE id = $1`, [subject.user]);
-      const body = await ask(url, requestOf(workload, endpoint, subject));
+      const body = await ask(server.url, requestOf(workload, endpoint, subject));
       const given = endpoint === 'graphql' ? body.data && workload.toRest(body.data) : body.data;
       const response = normalised(given);
       if (response === null || response === undefined || body.errors) {

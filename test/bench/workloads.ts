@@ -21,7 +21,7 @@ export interface Workload {
   readonly name: string;
   readonly title: string;
   readonly document: string;
-  variables(subject: Subject): Record<string, unknown>;
+  variables?(subject: Subject): Record<string, unknown>;
   /** Method and path of the REST API. */
   rest(subject: Subject): readonly ['GET' | 'POST', string];
   /** Whether the REST API has no such route. */
@@ -48,7 +48,6 @@ export const workloads: readonly Workload[] = [
     title: 'device list',
     document: `query Devices { dttDevices { nodes { id: databaseId bubbleId ownerId macAddress serialNumber
       softwareVersion lastVisited: lastVisitedAt lastLogAt createdDate: createdAt apiHits } } }`,
-    variables: () => ({}),
     rest: () => ['GET', '/dtt'],
     toRest: listOf('dttDevices'),
   },
@@ -70,7 +69,6 @@ export const workloads: readonly Workload[] = [
     title: '50 sessions, with segments',
     document: `query Sessions { dttSessions(first: 50) { nodes { ${session}
       TrainerSegment: segments { ${segmentSummary} } } } }`,
-    variables: () => ({}),
     rest: () => ['GET', '/dtt/sessions?limit=50'],
     toRest: listOf('dttSessions'),
   },
@@ -81,7 +79,6 @@ export const workloads: readonly Workload[] = [
       trainer { id: databaseId serialNumber macAddress lastVisited: lastVisitedAt }
       template { id: databaseId name targetDepth targetWindow }
       TrainerSegment: segments { ${segmentSummary} } } } }`,
-    variables: () => ({}),
     rest: () => ['GET', '/dtt/sessions/linked?limit=50'],
     isGraphqlOnly: true,
     toRest: listOf('dttSessions'),
@@ -91,7 +88,6 @@ export const workloads: readonly Workload[] = [
     title: 'active template, with segments',
     document: `query Active { activeDttTemplate { ${template}
       Segment: segments { id: databaseId type duration: durationSeconds repeat } } }`,
-    variables: () => ({}),
     rest: () => ['GET', '/dtt/templates/active'],
     toRest: (data) => data.activeDttTemplate,
   },
@@ -121,7 +117,7 @@ const json = { 'Content-Type': 'application/json' };
 export function requestOf(workload: Workload, endpoint: Endpoint, subject: Subject): BenchRequest {
   const authorization = { Authorization: `Bearer ${tokenOf(subject.user)}` };
   if (endpoint === 'graphql') {
-    const body = JSON.stringify({ query: workload.document, variables: workload.variables(subject) });
+    const body = JSON.stringify({ query: workload.document, variables: workload.variables?.(subject) });
     return { method: 'POST', path: '/graphql', headers: { ...authorization, ...json }, body };
   }
   const [method, path] = workload.rest(subject);

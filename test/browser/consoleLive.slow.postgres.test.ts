@@ -2,6 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
+import { setActive } from '../support/accounts.ts';
 import { openBeside, openTestGateway } from '../support/gateway.ts';
 import { gatewayWith } from '../support/setUp.ts';
 import { useBrowser } from './browser.ts';
@@ -18,17 +19,13 @@ async function openSignedIn(path: string, title: string, token = alice.token) {
   return tab;
 }
 
-const activate = (templateId: number | null) =>
-  gateway.database.client.user.update({
-    where: { id: alice.userId },
-    data: { activeTemplateId: templateId },
-  });
+const activate = (index?: 0 | 1 | 2) => setActive(gateway.database.client, alice, index);
 
 /** In milliseconds: until a tab has to show a change, on a very busy machine as well. It usually takes a fraction of a second. */
 const timeout = 5_000;
 
 it('shows a program that is activated in one tab as active in every tab, without a reload', async () => {
-  await activate(null);
+  await activate();
   const overview = await openSignedIn('/console', 'Overview');
   const programs = await openSignedIn('/console/programs', 'Programs');
   for (const { page } of [overview, programs])
@@ -46,13 +43,13 @@ it('shows a program that is activated in one tab as active in every tab, without
   await dialog.waitFor({ state: 'detached' });
 
   // It is no longer shown as active in any tab after a change that comes from elsewhere.
-  await activate(alice.dttTemplates[2]);
+  await activate(2);
   await overview.page.getByText('Program 2 of alice').waitFor({ timeout });
   await button.waitFor({ timeout });
 });
 
 it('restores the focus after a dialog, and activates nothing when the dialog is cancelled', async () => {
-  await activate(alice.dttTemplates[0]);
+  await activate(0);
   const { page } = await openSignedIn('/console/programs', 'Programs');
   const trigger = page.getByRole('button', { name: 'Activate Program 1 of alice' });
   const dialog = page.getByRole('dialog', { name: 'Activate Program 1 of alice?' });
@@ -67,7 +64,7 @@ it('restores the focus after a dialog, and activates nothing when the dialog is 
 });
 
 it('shows in the dialog why a program was not activated, and can try again', async () => {
-  await activate(null);
+  await activate();
   const { page } = await openSignedIn('/console/programs', 'Programs');
   await page.getByRole('button', { name: 'Activate Program 1 of alice' }).click();
   const dialog = page.getByRole('dialog');
@@ -90,7 +87,7 @@ it('shows in the dialog why a program was not activated, and can try again', asy
 });
 
 it('says that the gateway cannot be reached, reconnects when it runs again, and shows what has changed meanwhile', async () => {
-  await activate(null);
+  await activate();
   const settings = { RATE_LIMIT_ANONYMOUS: '1000000000' };
   const first = await openTestGateway(await openBeside(gateway.database), { settings });
   const { page } = await browser.open(`${first.url}/console`, {
@@ -110,14 +107,14 @@ it('says that the gateway cannot be reached, reconnects when it runs again, and 
   await notice.waitFor();
   // The page still shows the data that it had.
   await page.getByText('No program is active').waitFor();
-  await activate(alice.dttTemplates[2]);
+  await activate(2);
   const port = Number(new URL(first.url).port);
   const second = await openTestGateway(await openBeside(gateway.database), { settings, port });
   try {
     await page.getByText('Program 2 of alice').waitFor();
     await notice.waitFor({ state: 'detached' });
     // It also receives later changes.
-    await activate(alice.dttTemplates[0]);
+    await activate(0);
     await page.getByText('Program 0 of alice').waitFor({ timeout });
     expect(await page.evaluate(() => Reflect.get(globalThis, 'isTheSame'))).toBe(true);
   } finally {
@@ -127,7 +124,7 @@ it('says that the gateway cannot be reached, reconnects when it runs again, and 
 });
 
 it('shows what it had of a part that the gateway cannot read any more, and says why once', async () => {
-  await activate(alice.dttTemplates[0]);
+  await activate(0);
   const { page } = await browser.open(`${gateway.url}/console`);
   let isAway = false;
   await page.routeWebSocket(/\/graphql$/, (socket) => {

@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { blocksOf } from '../docs/markdown.ts';
-import { createAccount } from '../support/accounts.ts';
+import { createAccount, setActive } from '../support/accounts.ts';
 import { freePort } from '../support/freePort.ts';
 import { openBeside, openTestGateway } from '../support/gateway.ts';
 import { listen } from '../support/listen.ts';
@@ -123,10 +123,7 @@ ${code}</script>`;
 
 it('the REST sensor of Home Assistant reads what its template names', async () => {
   const bob = await createAccount(database.client, 'bob');
-  await database.client.user.update({
-    where: { id: bob.userId },
-    data: { activeTemplateId: bob.dttTemplates[1] },
-  });
+  await setActive(database.client, bob, 1);
   const [sensor] = parse(blockWith('platform: rest')).sensor;
   const headers = { Authorization: sensor.headers.Authorization.replace('TOKEN', bob.token), Accept: '*/*' };
   const response = await fetch(here(sensor.resource), { headers });

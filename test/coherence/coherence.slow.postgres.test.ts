@@ -15,18 +15,13 @@ import { openAt, openTestGateway, type TestGateway } from '../support/gateway.ts
 import { startPostgres } from '../support/postgres.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 import type { Seen } from './floor.ts';
-import { commonSteps, minutes, runPrograms, type Step, seed, where } from './programs.ts';
-import { reads } from './reads.ts';
+import { minutes, runPrograms, type StepOf, seed, type UsualStep, usualSteps, where } from './programs.ts';
 import {
-  acknowledged,
-  activateAt,
-  at,
-  changeDirectly,
   checkProgram,
   createAccounts,
   hasCaughtUp,
-  readAt,
   readNewest,
+  takeUsual,
   type Watched,
   watch,
 } from './watched.ts';
@@ -77,14 +72,7 @@ function slowDown(): void {
   });
 }
 
-type OwnStep =
-  | { readonly kind: 'cut' }
-  | { readonly kind: 'lag'; readonly milliseconds: number }
-  | { readonly kind: 'end readers' }
-  | { readonly kind: 'switch'; readonly way: Way };
-
 const stepOf = {
-  ...commonSteps,
   cut: fc.record({ ...where, kind: fc.constant('cut' as const) }),
   lag: fc.record({
     ...where,
@@ -98,30 +86,18 @@ const stepOf = {
     way: fc.constantFrom<Way[]>('notify', 'logical', 'both'),
   }),
 };
-type Steps = fc.Arbitrary<Step<OwnStep>>;
-const step: Steps = fc.oneof(
-  { weight: 24, arbitrary: stepOf.read },
-  { weight: 4, arbitrary: stepOf.activate },
-  { weight: 6, arbitrary: stepOf.write },
-);
+type Step = UsualStep | StepOf<(typeof stepOf)[keyof typeof stepOf]>;
+type Steps = fc.Arbitrary<Step>;
 /** @param weight how often the usual steps are taken, beside these others. */
 const also = (weight: number, ...others: { weight: number; arbitrary: Steps }[]): Steps =>
-  fc.oneof({ weight, arbitrary: step }, ...others);
+  fc.oneof({ weight, arbitrary: usualSteps }, ...others);
 
-async function take(next: Step<OwnStep>, seen: Seen[]): Promise<void> {
-  const account = at(accounts, next.account);
-  const watched = at(gateways, next.place);
-  if (next.kind === 'read')
-    for (let time = 0; time < next.times; time++)
-      seen.push(await readAt(watched, account, at(reads, next.request)));
-  else if (next.kind === 'activate') {
-    const template = at(account.dttTemplates, next.template);
-    await activateAt(watched, account, template, next.endpoint, gateways);
-  } else if (next.kind === 'cut') await proxy.terminate();
+async function take(next: Step, seen: Seen[]): Promise<void> {
+  if (next.kind === 'cut') await proxy.terminate();
   else if (next.kind === 'lag') await lag(own, next.milliseconds);
   else if (next.kind === 'end readers') await endReaders(own);
   else if (next.kind === 'switch') await announceBy(own, next.way);
-  else acknowledged.raise(await changeDirectly(own, account, next));
+  else await takeUsual(scene, next, seen);
 }
 
 async function isListening({ gateway }: Watched): Promise<void> {
@@ -157,7 +133,7 @@ async function check(
 
 /** Runs programs while the feed of the first gateway is silent. The silence alone takes most of the time limit. */
 function checkSilence(): Promise<void> {
-  return check(step, timeLimit / 8, async (run, seen) => {
+  return check(usualSteps, timeLimit / 8, async (run, seen) => {
     proxy.deafen();
     await run();
     await sleep(longestSilence);
@@ -179,7 +155,7 @@ const late = { weight: 3, arbitrary: stepOf.lag };
 
 describe('no read is older than what its gateway knew', () => {
   it.each<[string, () => Promise<void>]>([
-    ['with reads and writes at random', () => check(step)],
+    ['with reads and writes at random', () => check(usualSteps)],
     ['while the feed of a gateway is cut repeatedly', () => check(also(30, cut))],
     ['while the feed of a gateway is silent for longer than its timeout', checkSilence],
   ])(`%s (seed ${seed})`, (_, run) => run(), testTimeout);

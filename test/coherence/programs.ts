@@ -3,39 +3,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { favourites, reads } from './reads.ts';
-import type { DirectChange } from './watched.ts';
-import { type Holding, levels, tables } from './writes.ts';
+import { levels, tables } from './writes.ts';
 
 export const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 /** How long the tests run; by default a few seconds. */
 export const minutes = Number(process.env.FUZZ_MINUTES ?? 0);
-
-interface Where {
-  /** What is awaited before the step: nothing, a turn of the event loop, some milliseconds, or all steps in flight. */
-  readonly pause: 'none' | 'turn' | 'moment' | 'all';
-  readonly account: number;
-  readonly place: number;
-}
-
-export type CommonStep =
-  | /** Sent so many times, one after the other: the response to the first may be cached for the next. */
-  {
-      readonly kind: 'read';
-      readonly request: number;
-      readonly times: number;
-      /** Whether it is sent with the position of the account's last write. */
-      readonly sendsPosition: boolean;
-    }
-  | { readonly kind: 'activate'; readonly template: number; readonly endpoint: 'REST' | 'GraphQL' }
-  | DirectChange;
-
-export type Step<Other> = Where & (CommonStep | Other);
 
 /** These values half of the time: conflicts on the same data find more errors. */
 const often = (some: number | readonly number[], others: fc.Arbitrary<number>) =>
   fc.oneof(fc.constantFrom(...[some].flat()), others);
 
 export const where = {
+  /** What is awaited before the step: nothing, a turn of the event loop, some milliseconds, or all steps in flight. */
   pause: fc.oneof(
     { weight: 5, arbitrary: fc.constant('none' as const) },
     { weight: 3, arbitrary: fc.constantFrom('turn' as const, 'moment' as const) },
@@ -44,36 +23,47 @@ export const where = {
   account: often(0, fc.nat(1)),
   place: often(0, fc.nat(3)),
 };
-const held: fc.Arbitrary<Holding> = fc.record({
+const held = fc.record({
   level: fc.constantFrom(...levels),
   before: fc.constantFrom(0, 5, 20),
   after: fc.constantFrom(0, 5, 20, 50),
 });
 
-export const commonSteps = {
-  read: fc.record({
-    ...where,
-    kind: fc.constant('read' as const),
-    request: often(favourites, fc.nat(reads.length - 1)),
-    times: fc.integer({ min: 1, max: 5 }),
-    sendsPosition: fc.boolean(),
-  }),
-  activate: fc.record({
-    ...where,
-    kind: fc.constant('activate' as const),
-    template: fc.nat(2),
-    endpoint: fc.constantFrom('REST' as const, 'GraphQL' as const),
-  }),
-  write: fc.record({
-    ...where,
-    kind: fc.constant('write' as const),
-    table: fc.constantFrom(...tables),
-    held,
-  }),
-};
+const read = fc.record({
+  ...where,
+  kind: fc.constant('read' as const),
+  request: often(favourites, fc.nat(reads.length - 1)),
+  /** Sent so many times, one after the other: the response to the first may be cached for the next. */
+  times: fc.integer({ min: 1, max: 5 }),
+  /** Whether it is sent with the position of the account's last write. */
+  sendsPosition: fc.boolean(),
+});
+const activate = fc.record({
+  ...where,
+  kind: fc.constant('activate' as const),
+  template: fc.nat(2),
+  endpoint: fc.constantFrom('REST' as const, 'GraphQL' as const),
+});
+const write = fc.record({
+  ...where,
+  kind: fc.constant('write' as const),
+  table: fc.constantFrom(...tables),
+  held,
+});
+
+export const usualSteps = fc.oneof(
+  { weight: 24, arbitrary: read },
+  { weight: 4, arbitrary: activate },
+  { weight: 6, arbitrary: write },
+);
+
+export type StepOf<Steps> = Steps extends fc.Arbitrary<infer Step> ? Step : never;
+export type UsualStep = StepOf<typeof usualSteps>;
+
+type AnyStep = Pick<UsualStep, 'pause'>;
 
 /** Runs the steps, several at once. */
-async function run<Other>(program: readonly Step<Other>[], take: (step: Step<Other>) => Promise<unknown>) {
+async function run<Step extends AnyStep>(program: readonly Step[], take: (step: Step) => Promise<unknown>) {
   let inFlight: Promise<unknown>[] = [];
   for (const next of program) {
     if (next.pause === 'turn') await new Promise(setImmediate);
@@ -94,9 +84,9 @@ async function run<Other>(program: readonly Step<Other>[], take: (step: Step<Oth
  * @param goesOn whether there is to be another one.
  * @param check runs a program by the function that it is given, and checks what it has done.
  */
-export async function runPrograms<Other>(
-  steps: fc.Arbitrary<Step<Other>>,
-  take: (step: Step<Other>) => Promise<unknown>,
+export async function runPrograms<Step extends AnyStep>(
+  steps: fc.Arbitrary<Step>,
+  take: (step: Step) => Promise<unknown>,
   goesOn: () => boolean,
   check: (run: () => Promise<void>) => Promise<void>,
 ): Promise<void> {

@@ -12,39 +12,31 @@ export interface Read {
   see(data: any): Sight;
 }
 
-interface Template {
+/** A template or a session. */
+interface Row {
   id: number;
   name: string;
   isActive?: boolean;
   Segment?: { id: number; repeat: number }[];
-}
-
-interface Session {
-  id: number;
-  name: string;
   TrainerSegment?: { id: number; points: number }[];
 }
 
-const seeTemplates = (rows: Template[]): Sight => ({
-  counts: rows.flatMap(({ id, name, Segment = [] }): [Register, number][] => [
-    [`DttTemplate ${id}`, Number(name)],
-    ...Segment.map((segment): [Register, number] => [`DttTemplateSegment ${segment.id}`, segment.repeat]),
+const seeRows = (table: 'DttTemplate' | 'DttSession', rows: Row[]): Sight => ({
+  counts: rows.flatMap(({ id, name, Segment = [], TrainerSegment = [] }): [Register, number][] => [
+    [`${table} ${id}`, Number(name)],
+    ...Segment.map((each): [Register, number] => [`DttTemplateSegment ${each.id}`, each.repeat]),
+    ...TrainerSegment.map((each): [Register, number] => [`TrainerSegment ${each.id}`, each.points]),
   ]),
 });
-const seeLibrary = (rows: Template[]): Sight => ({
-  ...seeTemplates(rows),
+const seeLibrary = (rows: Row[]): Sight => ({
+  ...seeRows('DttTemplate', rows),
   active: rows.find(({ isActive }) => isActive)?.id ?? 0,
 });
-const seeActive = (row: Template | null): Sight => ({
-  ...seeTemplates(row ? [row] : []),
+const seeActive = (row: Row | null): Sight => ({
+  ...seeRows('DttTemplate', row ? [row] : []),
   active: row?.id ?? 0,
 });
-const seeSessions = (rows: Session[]): Sight => ({
-  counts: rows.flatMap(({ id, name, TrainerSegment = [] }): [Register, number][] => [
-    [`DttSession ${id}`, Number(name)],
-    ...TrainerSegment.map((segment): [Register, number] => [`TrainerSegment ${segment.id}`, segment.points]),
-  ]),
-});
+const seeSessions = (rows: Row[]): Sight => seeRows('DttSession', rows);
 const seeUser = (user: { id: number; rank: number }): Sight => ({
   counts: [[`User ${user.id}`, user.rank]],
 });
@@ -125,9 +117,7 @@ export async function activate(
   endpoint: 'REST' | 'GraphQL',
 ): Promise<string | undefined> {
   const query = `mutation { activateTemplate(template: { databaseId: ${id} }) { scheduleTypeChanged } }`;
-  const { position } =
-    endpoint === 'REST'
-      ? await send(gateway, token, `/api/v1/dtt/templates/${id}`, { isActive: true })
-      : await send(gateway, token, '/graphql', { query });
-  return position;
+  const [path, body] =
+    endpoint === 'REST' ? [`/api/v1/dtt/templates/${id}`, { isActive: true }] : ['/graphql', { query }];
+  return (await send(gateway, token, path, body)).position;
 }

@@ -5,9 +5,10 @@ import { expect } from 'vitest';
 import type { Change } from '../../src/database/feed/changeFeed.ts';
 import { type Account, createAccount, importTemplate } from '../support/accounts.ts';
 import type { TestDatabase, TestGateway } from '../support/gateway.ts';
-import { type Activation, type Counts, Floor, findStale, type Seen } from './floor.ts';
+import { type Activation, Floor, findStale, type Seen } from './floor.ts';
+import type { UsualStep } from './programs.ts';
 import { activate, ask, type Read, reads } from './reads.ts';
-import { type Holding, hold, marker, preparation, type Table, write } from './writes.ts';
+import { hold, marker, preparation, write } from './writes.ts';
 
 export interface Watched {
   readonly gateway: TestGateway;
@@ -55,12 +56,7 @@ export function watch(gateway: TestGateway): Watched {
 }
 
 /** Reads through a gateway. @param known a write that the client knows of, whose position it sends. */
-export async function readAt(
-  watched: Watched,
-  account: Account,
-  request: Read,
-  known?: Written,
-): Promise<Seen> {
+async function readAt(watched: Watched, account: Account, request: Read, known?: Written): Promise<Seen> {
   const { gateway, floor, shown } = watched;
   const shownBefore = shown.get(account) ?? new Floor();
   shown.set(account, shownBefore);
@@ -77,7 +73,7 @@ export async function readAt(
 }
 
 /** Activates a template of the account through a gateway, which knows of it from then on. */
-export async function activateAt(
+async function activateAt(
   { gateway, floor }: Watched,
   account: Account,
   templateId: number,
@@ -93,15 +89,24 @@ export async function activateAt(
   return { activation, position };
 }
 
-export interface DirectChange {
-  readonly kind: 'write';
-  readonly table: Table;
-  readonly held: Holding;
-}
-
-/** Changes data directly in the database, and returns the new counts once the change is acknowledged. */
-export function changeDirectly(own: pg.Pool, account: Account, next: DirectChange): Promise<Counts> {
-  return hold(own, next.held, (client) => write(client, account, next.table));
+/** Takes a step. @param written the last write of each account through a gateway, whose position some reads send. */
+export async function takeUsual(
+  { own, gateways, accounts }: Omit<Scene, 'haveCaughtUp'>,
+  next: UsualStep,
+  seen: Seen[],
+  written = new Map<Account, Written>(),
+): Promise<void> {
+  const account = at(accounts, next.account);
+  const watched = at(gateways, next.place);
+  if (next.kind === 'read')
+    for (let time = 0; time < next.times; time++) {
+      const known = next.sendsPosition ? written.get(account) : undefined;
+      seen.push(await readAt(watched, account, at(reads, next.request), known));
+    }
+  else if (next.kind === 'activate') {
+    const template = at(account.dttTemplates, next.template);
+    written.set(account, await activateAt(watched, account, template, next.endpoint, gateways));
+  } else acknowledged.raise(await hold(own, next.held, (client) => write(client, account, next.table)));
 }
 
 /** Waits until the gateway has processed the announcements of all acknowledged changes. */

@@ -20,11 +20,6 @@ import { type SupervisedGateway, superviseGateway } from './supervised.ts';
 
 const seconds = (milliseconds: number): string => `${(milliseconds / 1_000).toFixed(1)} s`;
 
-/** A table, as the documentation shows it. */
-function markdown([head = [], ...body]: readonly (readonly string[])[]): string {
-  return [head, head.map(() => '---'), ...body].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
 /** In seconds: shorter than the default, so that short faults suffice. */
 const statementTimeout = 2;
 
@@ -45,8 +40,10 @@ interface Fault {
   readonly ends?: boolean;
 }
 
+/** A table, as the documentation shows it. */
 const rows: string[][] = [
   ['fault', 'what clients saw', 'longest response', 'well again after', 'acknowledged', 'lost'],
+  Array(6).fill('---'),
 ];
 const complaints: string[] = [];
 
@@ -64,17 +61,11 @@ async function cause(
   await sleep(fault.lasts);
   await end();
   const ended = performance.now();
-  const recovered = await until(
-    'all requests succeed again',
-    () => load.succeedsSince(ended),
-    longestRecovery,
-  ).then(
-    () => true,
-    () => false,
+  await until('all requests succeed again', () => load.succeedsSince(ended), longestRecovery).catch(
+    ({ message }) => complaints.push(`${fault.name}: ${message}`),
   );
   await sleep(1_000);
   const report = await load.stop();
-  if (!recovered) complaints.push(`${fault.name}: the gateway did not recover within ${longestRecovery} ms`);
   addRow(fault, report, ended, gateway.exits.slice(before));
 }
 
@@ -109,7 +100,7 @@ function addRow(fault: Fault, report: LoadReport, ended: number, exits: Supervis
   }
 }
 
-/** Mounts a file system in memory, which can be filled up. @returns undefined if mounting is not permitted. */
+/** Mounts a file system in memory, which can be filled up. @returns undefined if mounting is not permitted, which it prints. */
 async function mountMemory(folder: string, megabytes: number): Promise<string | undefined> {
   await mkdir(folder);
   try {
@@ -117,6 +108,7 @@ async function mountMemory(folder: string, megabytes: number): Promise<string | 
     mounted.push(folder);
     return folder;
   } catch {
+    process.stdout.write(`${folder} cannot be mounted: the faults of a full disk are left out.\n`);
     return undefined;
   }
 }
@@ -168,10 +160,6 @@ const killed = (gateway: SupervisedGateway): Fault => ({
 
 async function runServerFaults(folder: string): Promise<void> {
   const smallDisk = await mountMemory(join(folder, 'server'), 400);
-  if (!smallDisk)
-    process.stdout.write(
-      'Mounting a file system is not permitted: the fault of a full disk is left out for the server.\n',
-    );
   const primary = await createServer(join(smallDisk ?? folder, 'primary'), {
     max_connections: '30',
     max_wal_size: '64MB',
@@ -262,7 +250,7 @@ async function runServerFaults(folder: string): Promise<void> {
 async function takeConnections(admin: pg.ClientConfig): Promise<() => Promise<void>> {
   const taken: pg.Client[] = [];
   const take = async () => {
-    const client = new pg.Client(admin);
+    const client = new pg.Client({ ...admin, application_name: 'taken' });
     client.on('error', () => {});
     await client.connect();
     taken.push(client);
@@ -272,13 +260,10 @@ async function takeConnections(admin: pg.ClientConfig): Promise<() => Promise<vo
   for (let full = false; !full; ) {
     await first?.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-       WHERE backend_type = 'client backend' AND query NOT LIKE '%mine%' AND pid <> pg_backend_pid()`,
+       WHERE backend_type = 'client backend' AND application_name <> 'taken'`,
     );
-    full = await Promise.all(
-      Array.from({ length: 30 }, () => take().then(() => taken.at(-1)?.query('SELECT 1 AS mine'))),
-    )
-      .then(() => false)
-      .catch(() => true);
+    const made = await Promise.allSettled(Array.from({ length: 30 }, take));
+    full = made.some(({ status }) => status === 'rejected');
   }
   return async () => {
     await Promise.all(taken.map((client) => client.end()));
@@ -287,10 +272,6 @@ async function takeConnections(admin: pg.ClientConfig): Promise<() => Promise<vo
 
 async function runEmbeddedFaults(folder: string): Promise<void> {
   const smallDisk = await mountMemory(join(folder, 'embedded'), 130);
-  if (!smallDisk)
-    process.stdout.write(
-      'Mounting a file system is not permitted: the fault of a full disk is left out for the embedded engine.\n',
-    );
   const dataDir = join(smallDisk ?? folder, 'data');
   const gateway = await superviseGateway({ DATA_DIR: dataDir, STATEMENT_TIMEOUT: String(statementTimeout) });
   try {
@@ -332,7 +313,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 process.stdout.write(
-  `\nSTATEMENT_TIMEOUT=${statementTimeout}, so that a response takes ${seconds(longestResponse)} at most.\n\n${markdown(rows)}\n`,
+  `\nSTATEMENT_TIMEOUT=${statementTimeout}, so that a response takes ${seconds(longestResponse)} at most.\n\n${rows.map((cells) => `| ${cells.join(' | ')} |\n`).join('')}`,
 );
 if (complaints.length > 0) {
   process.stdout.write(`\n${complaints.join('\n')}\n`);

@@ -49,13 +49,25 @@ const askFor = (list: string, count: number, at: TestGateway, token: string) =>
   Array.from({ length: count }, (_, index) =>
     graphqlOnce(at, token, `{ ${list}(first: ${index + 1}) { totalCount } }`),
   );
-/** Has statements that read a table wait. @returns a function that lets them go on. */
-async function hold(table: string): Promise<() => Promise<void>> {
+/** Has statements wait for the lock that another one takes. @returns a function that lets them go on. */
+async function hold(sql: string): Promise<() => Promise<void>> {
   const holder = await gateway.database.pool.connect();
-  await holder.query(`BEGIN; LOCK TABLE "${table}"`);
+  await holder.query(`BEGIN; ${sql}`);
   return async () => {
     await holder.query('ROLLBACK');
     holder.release();
+  };
+}
+/** Sends the beginning of a request. @returns a function that sends the rest. */
+async function begin(token: string, target: string, given: object) {
+  const body = JSON.stringify(given);
+  const { socket, ended } = await openRaw(gateway.url);
+  const head = `POST ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n`;
+  const own = `Authorization: Bearer ${token}\r\nContent-Length: ${body.length}\r\n\r\n`;
+  socket.write(head + own + body.slice(0, 5));
+  return async () => {
+    socket.write(body.slice(5));
+    return parseResponses(await ended());
   };
 }
 const tokensOf = ({ userId }: Account) =>
@@ -185,15 +197,12 @@ describe('a token', () => {
     const { manager, managerId, userId } = account;
     const token = { databaseId: (await tokensOf(account))[0]?.id };
     const { pool } = gateway.database;
-    const holder = await pool.connect();
-    await holder.query('BEGIN');
-    await holder.query('SELECT FROM "User" WHERE id = $1 FOR UPDATE', [userId]);
+    const release = await hold(`SELECT FROM "User" WHERE id = ${userId} FOR UPDATE`);
     const changes = [ask(manager, create, { name: 'too late' }), ask(manager, revoke, { token })];
     await untilWaiting(2);
     await pool.query(`UPDATE "ApiToken" SET ${change} WHERE id = $1`, [managerId]);
     const before = await tokensOf(account);
-    await holder.query('COMMIT');
-    holder.release();
+    await release();
     for (const { errors } of await Promise.all(changes)) expect(errors?.[0]?.message).toBe(message);
     expect(await tokensOf(account)).toEqual(before);
   });
@@ -207,7 +216,7 @@ describe('a token', () => {
     const { token, manager, managerId, dttTemplates, userId } = await open();
     // From here on this gateway knows both tokens.
     for (const each of [token, manager]) await graphqlOnce(beside, each, '{ viewer { username } }');
-    const release = await hold('DttSession');
+    const release = await hold('LOCK TABLE "DttSession"');
     const holding = '{ dttSessions { totalCount } }';
     const ofOther = askFor('dttSessions', turns + 2, beside, token);
     const activate = `mutation { activateTemplate(template: { databaseId: ${dttTemplates[1]} }) { viewer { id } } }`;
@@ -232,7 +241,7 @@ describe('a token', () => {
     const beside = await gatewayBeside(database);
     const [account, other, third] = await Promise.all([open(), open(), open()]);
     for (const { token } of [other, third]) await graphqlOnce(beside, token, '{ viewer { username } }');
-    const releases = [await hold('DttSession'), await hold('DttDevice')];
+    const releases = [await hold('LOCK TABLE "DttSession"'), await hold('LOCK TABLE "DttDevice"')];
     const others = askFor('dttSessions', turns, beside, other.token);
     await untilWaiting();
     const changing = graphqlOnce(
@@ -257,7 +266,7 @@ describe('a token', () => {
     const { database } = gateway;
     const { token, manager, managerId } = await open();
     for (const each of [token, manager]) await ask(each, '{ viewer { username } }');
-    const release = await hold('DttSession');
+    const release = await hold('LOCK TABLE "DttSession"');
     const query = '{ dttSessions { totalCount } dttDevices { totalCount } }';
     const first = ask(token, query);
     await untilWaiting(1);
@@ -271,26 +280,17 @@ describe('a token', () => {
 
   it('that is narrowed while its request arrives activates nothing', async () => {
     const { manager, managerId, dttTemplates } = await open();
-    const { socket, ended } = await openRaw(gateway.url);
-    socket.write(
-      `POST /api/v1/dtt/templates/${dttTemplates[1]} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${manager}\r\n` +
-        'Content-Type: application/json\r\nContent-Length: 17\r\n\r\n{"isA',
-    );
+    const send = await begin(manager, `/api/v1/dtt/templates/${dttTemplates[1]}`, { isActive: true });
     expect((await ask(manager, seen)).status).toBe(200);
     await gateway.database.pool.query(`UPDATE "ApiToken" SET scope = 'read' WHERE id = $1`, [managerId]);
     await expect.poll(async () => (await ask(manager, create, { name: 'x' })).status).toBe(403);
-    socket.write('ctive":true}');
-    expect(parseResponses(await ended())).toMatchObject([{ status: 403 }]);
+    expect(await send()).toMatchObject([{ status: 403 }]);
   });
 
   it('that is replaced while its request arrives makes no token that outlives it, and says when it expires', async () => {
     const { manager, managerId } = await open();
-    const { socket, ended } = await openRaw(gateway.url);
-    const body = JSON.stringify({ query: create, variables: { name: 'endless', scopes: ['MANAGE'] } });
-    socket.write(
-      `POST /graphql HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${manager}\r\n` +
-        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
-    );
+    const variables = { name: 'endless', scopes: ['MANAGE'] };
+    const send = await begin(manager, '/graphql', { query: create, variables });
     expect((await ask(manager, seen)).status).toBe(200);
     const keep = 3_600_000;
     await rotateToken(gateway.database.pool, managerId, keep);
@@ -298,8 +298,7 @@ describe('a token', () => {
     const end = async () => Date.parse((await ask(manager, current)).data.viewer.currentToken.expiresAt);
     await expect.poll(end).toBeGreaterThan(Date.now());
     expect(await end()).toBeLessThanOrEqual(Date.now() + keep);
-    socket.write(body.slice(5));
-    const [response] = parseResponses(await ended());
+    const [response] = await send();
     expect(JSON.parse(response?.body ?? '').errors).toMatchObject([
       {
         message: 'The new token would last longer than the one that creates it',

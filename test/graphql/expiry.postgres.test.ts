@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createToken, rotateToken } from '../../src/auth/tokens.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { type Account, createAccount, setActive } from '../support/accounts.ts';
 import { subscribe } from '../support/events.ts';
 import { graphqlOnce, rest } from '../support/gateway.ts';
 import { hasWebSockets } from '../support/settings.ts';
@@ -30,12 +30,11 @@ interface Followed {
 async function stream(token: string, accept: string, method: 'GET' | 'POST'): Promise<Followed> {
   const { response } = await subscribe(gateway, token, query, { method, accept });
   expect(response.status).toBe(200);
-  async function read() {
+  async function read(): Promise<number> {
     for await (const piece of response.body ?? []) followed.text += Buffer.from(piece).toString();
     return Date.now();
   }
-  const followed: { text: string; ended: Promise<number> } = { text: '', ended: Promise.resolve(0) };
-  followed.ended = read();
+  const followed = { text: '', ended: read() };
   return followed;
 }
 
@@ -77,11 +76,7 @@ const expectAll = (all: readonly Followed[], id: unknown) =>
     { timeout: 20_000 },
   );
 
-const activate = (index: 0 | 1 | 2) =>
-  gateway.database.client.user.update({
-    where: { id: account.userId },
-    data: { activeTemplateId: account.dttTemplates[index] },
-  });
+const activate = (index: 0 | 1 | 2) => setActive(gateway.database.client, account, index);
 
 async function createExpiring(milliseconds: number) {
   account = await createAccount(gateway.database.client, `expiring ${names++}`);

@@ -207,46 +207,26 @@ describe('an introspection query', () => {
   });
 });
 
-describe('the complexity of a list', () => {
-  it.each<[text: string, counts: number]>([
-    ['nodes(ids: "x")', 2],
-    ['nodes(ids: [])', 2],
-    ['nodes(ids: $ids)', 4],
-    ['nodes(ids: $tooMany)', 1_001],
-    ['dttSessions(first: -7)', 3],
-    ['dttSessions(first: 1000)', 102],
-    ['dttSessions(first: 7, last: -7)', 3],
-    ['dttSessions(first: $number)', 3],
-    ['dttSessions(first: 7, last: null)', 9],
-  ])('counts as many items as the list may have, and at least one: %s', (text, counts) => {
-    const selection = text.startsWith('nodes') ? '{ __typename }' : '{ nodes { __typename } }';
-    const variables = { ids: '[ID!] = ["x", "y", "z"]', tooMany: '[ID!]!', number: 'Int = -7' };
-    const used = Object.entries(variables).filter(([name]) => text.includes(`$${name}`));
-    const declared = used.map(([name, type]) => `$${name}: ${type}`);
-    const head = declared.length > 0 ? `query (${declared.join()})` : '';
-    const tooMany = Array.from({ length: 1_000 }, () => 'x');
-    expect(countComplexity(`${head} { ${text} ${selection} }`, { tooMany })).toBe(counts);
-  });
-});
-
-it.each<[what: string, text: string, counts: number]>([
-  [
-    'a fragment for each list that it is spread in',
-    '{ a: dttSessions(first: 1) { ...F } b: dttSessions(first: 7) { ...F } } fragment F on DttSessionConnection { nodes { __typename } }',
-    3 + 9,
-  ],
-  [
-    'the selections of fragments that have no type, or have one',
-    '{ ... { dttSessions(first: 7) { ... on DttSessionConnection { nodes { __typename } } } } }',
-    9,
-  ],
-  [
-    'statistics as all sessions that they read and all groups that they may have',
-    '{ dttSessionStats(maxGroups: 10) { groups { __typename } timeZone } }',
-    1_000 + 13,
-  ],
-])('the complexity counts %s', (_, text, counts) => {
-  expect(countComplexity(text)).toBe(counts);
+const ofConnection = 'fragment F on DttSessionConnection { nodes { __typename } }';
+it.each<[text: string, counts: number]>([
+  // As many items as a list may have, and at least one.
+  ['{ nodes(ids: "x") { __typename } }', 2],
+  ['{ nodes(ids: []) { __typename } }', 2],
+  ['query ($ids: [ID!] = ["x", "y", "z"]) { nodes(ids: $ids) { __typename } }', 4],
+  ['query ($tooMany: [ID!]!) { nodes(ids: $tooMany) { __typename } }', 1_001],
+  ['{ dttSessions(first: -7) { nodes { __typename } } }', 3],
+  ['{ dttSessions(first: 1000) { nodes { __typename } } }', 102],
+  ['{ dttSessions(first: 7, last: -7) { nodes { __typename } } }', 3],
+  ['query ($n: Int = -7) { dttSessions(first: $n) { nodes { __typename } } }', 3],
+  ['{ dttSessions(first: 7, last: null) { nodes { __typename } } }', 9],
+  // A fragment for each list that it is spread in, also one that has no type.
+  [`{ a: dttSessions(first: 1) { ...F } b: dttSessions(first: 7) { ...F } } ${ofConnection}`, 3 + 9],
+  ['{ ... { dttSessions(first: 7) { ... on DttSessionConnection { nodes { __typename } } } } }', 9],
+  // All sessions that statistics read, and all groups that they may have.
+  ['{ dttSessionStats(maxGroups: 10) { groups { __typename } timeZone } }', 1_000 + 13],
+])('the complexity counts what is fetched: %s', (text, counts) => {
+  const tooMany = Array.from({ length: 1_000 }, () => 'x');
+  expect(countComplexity(text, { tooMany })).toBe(counts);
 });
 
 describe('the complexity of a filter and an order', () => {
@@ -286,38 +266,34 @@ it('a document is run or rejected depending on the values of its variables', asy
   expect(again.errors?.[0]?.message).toMatch(/^Variable "\$n" got invalid value "all"/);
 });
 
-describe('errors', () => {
-  const filtered = 'query ($a: DttSessionFilter) { dttSessions(first: 1, where: $a) { totalCount } }';
-  /** A filter in which every field is invalid. Each error of graphql-js quotes the whole filter. */
-  const wrong = Object.fromEntries(
-    Array.from({ length: 50 }, (_, index) => [`k${index}`, index === 0 ? '"'.repeat(120_000) : index]),
-  );
+const filtered = 'query ($a: DttSessionFilter) { dttSessions(first: 1, where: $a) { totalCount } }';
+/** A filter in which every field is invalid. Each error of graphql-js quotes the whole filter. */
+const wrong = Object.fromEntries(
+  Array.from({ length: 50 }, (_, index) => [`k${index}`, index === 0 ? '"'.repeat(120_000) : index]),
+);
 
-  it('about variables are few and short, however large the variables are', async () => {
-    const { errors } = await graphqlOnEveryPath(gateway, alice.token, filtered, { a: wrong });
-    expect(errors).toHaveLength(11);
-    expect(errors?.[0]?.message).toMatch(/^Variable "\$a" got invalid value \{ k0: "[\\"]+…$/);
-    expect(errors?.[10]?.message).toMatch(/^Too many errors processing variables/);
-    for (const { message } of errors ?? []) expect(message.length).toBeLessThanOrEqual(1_000);
-  });
+it('errors about variables are few and short, however large the variables are', async () => {
+  const { errors } = await graphqlOnEveryPath(gateway, alice.token, filtered, { a: wrong });
+  expect(errors).toHaveLength(11);
+  expect(errors?.[0]?.message).toMatch(/^Variable "\$a" got invalid value \{ k0: "[\\"]+…$/);
+  expect(errors?.[10]?.message).toMatch(/^Too many errors processing variables/);
+  for (const { message } of errors ?? []) expect(message.length).toBeLessThanOrEqual(1_000);
 });
 
-describe('a limit', () => {
-  it.each([
-    [{ MAX_DEPTH: '2' }, '3 levels deep; at most 2', '{ viewer { activeDttTemplate { id } } }'],
-    [
-      { MAX_DEPTH: '3' },
-      '4 levels deep; at most 3',
-      '{ viewer { ...F activeDttTemplate { owner { ...F } } } } fragment F on User { id }',
-    ],
-    [{ MAX_TOKENS: '5' }, 'contains more that 5 tokens', '{ viewer { id } }'],
-    // The parser would run out of stack.
-    [{ MAX_TOKENS: '100000' }, 'nested too deeply to be read', '{viewer'.repeat(40_000)],
-    // So would the validation, sometimes already with as many as the default MAX_TOKENS allows.
-    [{ MAX_TOKENS: '100000' }, 'nested too deeply to be checked', circle(1_000)],
-  ])('is applied with the settings %j: %s', (settings, message, document) => {
-    expect(messagesOf(preparing(settings)(document))).toEqual([expect.stringContaining(message)]);
-  });
+it.each([
+  [{ MAX_DEPTH: '2' }, '3 levels deep; at most 2', '{ viewer { activeDttTemplate { id } } }'],
+  [
+    { MAX_DEPTH: '3' },
+    '4 levels deep; at most 3',
+    '{ viewer { ...F activeDttTemplate { owner { ...F } } } } fragment F on User { id }',
+  ],
+  [{ MAX_TOKENS: '5' }, 'contains more that 5 tokens', '{ viewer { id } }'],
+  // The parser would run out of stack.
+  [{ MAX_TOKENS: '100000' }, 'nested too deeply to be read', '{viewer'.repeat(40_000)],
+  // So would the validation, sometimes already with as many as the default MAX_TOKENS allows.
+  [{ MAX_TOKENS: '100000' }, 'nested too deeply to be checked', circle(1_000)],
+])('a limit is applied with the settings %j: %s', (settings, message, document) => {
+  expect(messagesOf(preparing(settings)(document))).toEqual([expect.stringContaining(message)]);
 });
 
 const closed = await gatewayBeside(gateway.database, {

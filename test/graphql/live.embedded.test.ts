@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { statementSpans } from '../../src/channels.ts';
-import { type Account, createAccount } from '../support/accounts.ts';
+import { type Account, createAccount, setActive } from '../support/accounts.ts';
 import { type Events, subscribe } from '../support/events.ts';
 import { graphqlOnce, postJson } from '../support/gateway.ts';
 import { gatewayWith } from '../support/setUp.ts';
@@ -12,8 +12,7 @@ const open: Events[] = [];
 const { gateway, bob } = await gatewayWith(['bob']);
 const { client } = gateway.database;
 let alice = await createAccount(client, 'alice');
-for (const { userId, dttTemplates } of [alice, bob])
-  await client.user.update({ where: { id: userId }, data: { activeTemplateId: dttTemplates[0] } });
+for (const account of [alice, bob]) await setActive(client, account, 0);
 afterEach(() => {
   for (const events of open.splice(0)) events.leave();
 });

@@ -2,17 +2,14 @@
 
 import { describe, expect, it } from 'vitest';
 import { recordTypes } from '../../src/database/models.ts';
-import { createAccount } from '../support/accounts.ts';
+import { createAccount, setActive } from '../support/accounts.ts';
 import { graphqlOnEveryPath } from '../support/gateway.ts';
 import { keys, recordsSeenBy } from '../support/nodes.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice']);
 const { client } = gateway.database;
-await client.user.update({
-  where: { id: alice.userId },
-  data: { activeTemplateId: alice.dttTemplates[1] },
-});
+await setActive(client, alice, 1);
 const newcomer = await createAccount(client, 'newcomer');
 
 async function ask(query: string) {

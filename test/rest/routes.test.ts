@@ -8,17 +8,14 @@ import { describe, expect, it } from 'vitest';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
 import { loadRoutes, routes } from '../../src/rest/routes.ts';
 import { createContext } from '../../src/schema/context.ts';
-import { type Account, addToken, createAccount } from '../support/accounts.ts';
+import { type Account, addToken, createAccount, setActive } from '../support/accounts.ts';
 import { postJson, rest } from '../support/gateway.ts';
 import { idsOf, type JsonRecord, listOf, pathsFor, recordOf, withId } from '../support/restResponses.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway, alice } = await gatewayWith(['alice']);
 const { client } = gateway.database;
-await client.user.update({
-  where: { id: alice.userId },
-  data: { activeTemplateId: alice.dttTemplates[1] },
-});
+await setActive(client, alice, 1);
 /** A user with a token but without records. */
 const newcomer = await createUser(client, 'newcomer');
 

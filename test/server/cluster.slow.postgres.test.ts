@@ -36,24 +36,12 @@ async function askUntilServedBy(gateway: ServedGateway, count: number): Promise<
   }, timeouts);
 }
 
-/** How many statements wait for the table of sessions. */
-async function countWaiting() {
-  const { rows } = await database.pool.query<{ count: number }>(
-    `SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = '"DttSession"'::regclass`,
-  );
-  return rows[0]?.count;
-}
+const waiting = `SELECT FROM pg_locks WHERE NOT granted AND relation = '"DttSession"'::regclass`;
+const DATABASE_URL = database.pool.options.connectionString ?? '';
 
 it('several workers share the port, announce changes to each other, have common metrics, replace one that dies, and stop together once their requests have responses', async () => {
-  const gateway = await serve(
-    {
-      DATABASE_URL: database.pool.options.connectionString ?? '',
-      LOG_LEVEL: 'info',
-      METRICS_PORT: '0',
-    },
-    '--workers',
-    '2',
-  );
+  const settings = { DATABASE_URL, LOG_LEVEL: 'info', METRICS_PORT: '0' };
+  const gateway = await serve(settings, '--workers', '2');
   expect(gateway.output.stdout).toContain('  Workers         2\n');
   const [first] = await askUntilServedBy(gateway, 2);
   if (first === undefined) throw new Error('no worker responded');
@@ -83,18 +71,8 @@ it('several workers share the port, announce changes to each other, have common 
   await vi.waitFor(async () => expect(await counted()).toEqual([logged()]), timeouts);
 
   process.kill(first, 'SIGKILL');
-  await vi.waitFor(
-    () =>
-      expect(linesOf(gateway)).toContainEqual(
-        expect.objectContaining({
-          level: 50,
-          worker: first,
-          signal: 'SIGKILL',
-          msg: expect.stringMatching(/replaced/),
-        }),
-      ),
-    timeouts,
-  );
+  const died = { level: 50, worker: first, signal: 'SIGKILL', msg: expect.stringMatching(/replaced/) };
+  await expect.poll(() => linesOf(gateway), timeouts).toContainEqual(expect.objectContaining(died));
   // The remaining worker responds, and then the one that replaces the dead one.
   await askUntilServedBy(gateway, 3);
 
@@ -105,7 +83,8 @@ it('several workers share the port, announce changes to each other, have common 
   try {
     await holder.query('BEGIN; LOCK TABLE "DttSession"');
     const asked = Array.from({ length: 4 }, () => ask(gateway, '/dtt/sessions'));
-    await expect.poll(countWaiting, timeouts).toBeGreaterThan(0);
+    const count = async () => (await database.pool.query(waiting)).rowCount;
+    await expect.poll(count, timeouts).toBeGreaterThan(0);
     const workers = [...responding(gateway)].filter((pid) => pid !== first);
     for (const pid of [...workers, gateway.child.pid ?? 0]) process.kill(pid, 'SIGTERM');
     await sleep(200);
@@ -120,12 +99,7 @@ it('several workers share the port, announce changes to each other, have common 
 });
 
 it('several workers take requests for SHUTDOWN_DELAY after a signal, while the probe of readiness fails', async () => {
-  const settings = {
-    DATABASE_URL: database.pool.options.connectionString ?? '',
-    SHUTDOWN_DELAY: '3',
-    WORKERS: '2',
-  };
-  const gateway = await serve(settings);
+  const gateway = await serve({ DATABASE_URL, SHUTDOWN_DELAY: '3', WORKERS: '2' });
   const probe = async () =>
     (await fetch(`${gateway.url}/readyz`, { headers: { Connection: 'close' } })).status;
   expect(await probe()).toBe(200);

@@ -15,6 +15,7 @@ import { freePort } from '../support/freePort.ts';
 import { copyTemplate } from '../support/gateway.ts';
 import { listen } from '../support/listen.ts';
 import { readConfig } from '../support/settings.ts';
+import { isServed } from '../support/until.ts';
 
 const folder = await copyTemplate();
 const taken = createServer((_, response) => response.end('another program'));
@@ -26,12 +27,6 @@ afterAll(async () => {
 
 const open = (settings: Record<string, string>) =>
   openGateway(readConfig({ DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'silent', ...settings }));
-
-const isServed = (url: string) =>
-  fetch(url).then(
-    () => true,
-    () => false,
-  );
 
 it.each(['PORT', 'METRICS_PORT'])(
   'a start that fails because %s is taken reports that, and closes everything else',
@@ -73,10 +68,10 @@ it('a gateway applies its settings, and releases everything when it is closed', 
     /^dovetail_response_cache_reads_total\{result="hit"\} 1$/m,
   );
   expect(await (await fetch(`${url}/readyz`)).text()).toBe('ready\n');
+  for (const each of [url, metricsUrl]) expect(await isServed(each)).toBe(true);
 
   await gateway.close();
-  expect(await isServed(url)).toBe(false);
-  expect(await isServed(metricsUrl)).toBe(false);
+  for (const each of [url, metricsUrl]) expect(await isServed(each)).toBe(false);
   await expect(database.pool.query('SELECT 1')).rejects.toThrow();
 
   const again = await open({ RESPONSE_CACHE_MB: '0', METRICS_PORT: '0' });
@@ -107,14 +102,8 @@ it('a gateway that closes sends a large response to its end to a client that is 
   await gateway.database.pool.query(
     `UPDATE "User" SET "profileDescription" = repeat('0123456789abcdef', 800000)`,
   );
-  const { hostname, port } = new URL(gateway.url);
-  const asking = request({
-    hostname,
-    port,
-    path: '/api/v1/users/me',
-    headers: { Authorization: `Bearer ${gateway.shownToken}` },
-  });
-  asking.end();
+  const headers = { Authorization: `Bearer ${gateway.shownToken}` };
+  const asking = request(`${gateway.url}/api/v1/users/me`, { headers }).end();
   const [response] = await once(asking, 'response');
   // More is on its way than the sockets of both sides hold.
   const closing = gateway.close();

@@ -2,18 +2,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import {
-  graphqlOnce,
-  needsEngine,
-  openAt,
-  openBeside,
-  openTestGateway,
-  postJson,
-  rest,
-  type TestGateway,
-} from '../support/gateway.ts';
-import { databaseWith } from '../support/setUp.ts';
+import { afterEach, describe, expect, it } from 'vitest';
+import { graphqlOnce, needsEngine, openAt, openTestGateway, postJson, rest } from '../support/gateway.ts';
+import { databaseWith, gatewayBeside } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
 let holder: pg.Client | undefined;
@@ -37,74 +28,64 @@ async function timed<T>(asking: Promise<T>): Promise<{ response: T; took: number
   return { response: await asking, took: performance.now() - began };
 }
 
-describe('while as many requests wait as MAX_WAITING allows', () => {
-  const maxWaiting = 3;
-  let gateway: TestGateway;
-  beforeAll(async () => {
-    const settings = { MAX_WAITING: String(maxWaiting) };
-    gateway = await openTestGateway(await openBeside(database), { settings });
+const maxWaiting = 3;
+const gateway = await gatewayBeside(database, { settings: { MAX_WAITING: String(maxWaiting) } });
+it('while as many requests wait as MAX_WAITING allows, a request that needs the database gets a 503 at once, cached responses are served, and all waiting requests are served in the end', async () => {
+  const cachedQuery = '{ viewer { username } }';
+  expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+  // Twice, since a response is cached the second time.
+  for (let time = 0; time < 2; time++) await graphqlOnce(gateway, alice.token, cachedQuery);
+  const before = await rest(gateway, alice.token, '/dtt/templates/active');
+
+  const { pool } = gateway.database;
+  // All connections are opened before, since the embedded engine opens none while a transaction runs.
+  await Promise.all(Array.from({ length: pool.options.max ?? 0 }, () => pool.query('SELECT pg_sleep(0.01)')));
+  await hold('LOCK TABLE "DttSession"');
+  let asked = 0;
+  const askFor = (count: number) =>
+    Array.from({ length: count }, () => rest(gateway, alice.token, `/dtt/sessions?offset=${asked++}`));
+  const running = askFor(pool.options.max ?? 0);
+  await expect.poll(() => pool.idleCount).toBe(0);
+  const waiting = askFor(maxWaiting);
+  // These have arrived when this has its response, and count as a burst for a moment longer.
+  await fetch(`${gateway.url}/healthz`);
+  await sleep(150);
+
+  const [template] = alice.dttTemplates;
+  const began = performance.now();
+  const rejected = [
+    postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true }),
+    rest(gateway, alice.token, '/dtt/sessions?limit=1'),
+  ];
+  await Promise.all(rejected);
+  for (const response of await Promise.all(rejected)) {
+    expect(response).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
+    expect(response.headers.get('Retry-After')).toBe('1');
+  }
+  const { status, headers, errors } = await graphqlOnce(
+    gateway,
+    alice.token,
+    '{ dttSessions { totalCount } }',
+  );
+  expect({ status, retryAfter: headers.get('Retry-After'), errors }).toEqual({
+    status: 503,
+    retryAfter: '1',
+    errors: [{ message: 'Too busy; try again', extensions: { code: 'SERVICE_UNAVAILABLE' } }],
   });
-  afterAll(() => gateway?.close());
+  expect(performance.now() - began).toBeLessThan(4_000);
+  // Another user may wait beside one who has the whole queue, with a request whose token has to be looked up.
+  running.push(rest(gateway, bob.token, '/users/me'), ...waiting);
 
-  it('a request that needs the database gets a 503 at once, cached responses are served, and all waiting requests are served in the end', async () => {
-    const cachedQuery = '{ viewer { username } }';
-    expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
-    // Twice, since a response is cached the second time.
-    for (let time = 0; time < 2; time++) await graphqlOnce(gateway, alice.token, cachedQuery);
-    const before = await rest(gateway, alice.token, '/dtt/templates/active');
+  expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
+  expect(await graphqlOnce(gateway, alice.token, cachedQuery)).toHaveProperty('data.viewer');
+  expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+  // Only the lookup of the token waits for a connection.
+  expect(pool.waitingCount).toBeLessThanOrEqual(1);
 
-    const { pool } = gateway.database;
-    // All connections are opened before, since the embedded engine opens none while a transaction runs.
-    await Promise.all(
-      Array.from({ length: pool.options.max ?? 0 }, () => pool.query('SELECT pg_sleep(0.01)')),
-    );
-    await hold('LOCK TABLE "DttSession"');
-    let asked = 0;
-    const askFor = (count: number) =>
-      Array.from({ length: count }, () => rest(gateway, alice.token, `/dtt/sessions?offset=${asked++}`));
-    const running = askFor(pool.options.max ?? 0);
-    await expect.poll(() => pool.idleCount).toBe(0);
-    const waiting = askFor(maxWaiting);
-    // These have arrived when this has its response, and count as a burst for a moment longer.
-    await fetch(`${gateway.url}/healthz`);
-    await sleep(150);
-
-    const [template] = alice.dttTemplates;
-    const began = performance.now();
-    const rejected = [
-      postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true }),
-      rest(gateway, alice.token, '/dtt/sessions?limit=1'),
-    ];
-    await Promise.all(rejected);
-    for (const response of await Promise.all(rejected)) {
-      expect(response).toMatchObject({ status: 503, body: { ok: false, error: 'Too busy; try again' } });
-      expect(response.headers.get('Retry-After')).toBe('1');
-    }
-    const { status, headers, errors } = await graphqlOnce(
-      gateway,
-      alice.token,
-      '{ dttSessions { totalCount } }',
-    );
-    expect({ status, retryAfter: headers.get('Retry-After'), errors }).toEqual({
-      status: 503,
-      retryAfter: '1',
-      errors: [{ message: 'Too busy; try again', extensions: { code: 'SERVICE_UNAVAILABLE' } }],
-    });
-    expect(performance.now() - began).toBeLessThan(4_000);
-    // Another user may wait beside one who has the whole queue, with a request whose token has to be looked up.
-    running.push(rest(gateway, bob.token, '/users/me'), ...waiting);
-
-    expect((await rest(gateway, alice.token, '/users/me')).status).toBe(200);
-    expect(await graphqlOnce(gateway, alice.token, cachedQuery)).toHaveProperty('data.viewer');
-    expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
-    // Only the lookup of the token waits for a connection.
-    expect(pool.waitingCount).toBeLessThanOrEqual(1);
-
-    await release();
-    for (const { status } of await Promise.all(running)) expect(status).toBe(200);
-    expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
-    expect((await rest(gateway, alice.token, '/dtt/templates/active')).body).toEqual(before.body);
-  });
+  await release();
+  for (const { status } of await Promise.all(running)) expect(status).toBe(200);
+  expect((await rest(gateway, bob.token, '/users/me')).status).toBe(200);
+  expect((await rest(gateway, alice.token, '/dtt/templates/active')).body).toEqual(before.body);
 });
 
 describe('a statement', () => {

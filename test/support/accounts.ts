@@ -159,6 +159,13 @@ const macAddress = (userId: number, kind: number, index: number) =>
     .join(':')
     .toUpperCase();
 
+/** Makes a template of the account the active one, or none, without a gateway. */
+export const setActive = (database: PrismaClient, account: Account, index?: 0 | 1 | 2) =>
+  database.user.update({
+    where: { id: account.userId },
+    data: { activeTemplateId: index === undefined ? null : account.dttTemplates[index] },
+  });
+
 /** Imports a template of another user into the account's library. */
 export function importTemplate(database: PrismaClient, account: Account, templateId: number) {
   return database.dttLibraryEntry.create({ data: { userId: account.userId, templateId } });

@@ -15,15 +15,7 @@ export function newExchange(listener: Partial<ExchangeListener> = {}): Exchange 
   return openExchange(request, new ServerResponse(request), { ...nobodyListens, ...listener });
 }
 
-export interface Exchanges {
-  readonly url: string;
-  readonly outcomes: readonly Outcome[];
-  /** The entries of the log. */
-  log(): Record<string, unknown>[];
-  close(): void;
-}
-
-export async function openExchanges(handle: (exchange: Exchange) => void): Promise<Exchanges> {
+export async function openExchanges(handle: (exchange: Exchange) => void) {
   const outcomes: Outcome[] = [];
   const lines: string[] = [];
   const logger = createLogger('info', { write: (line: string) => lines.push(line) });
@@ -44,7 +36,8 @@ export async function openExchanges(handle: (exchange: Exchange) => void): Promi
   return {
     url: await listen(server),
     outcomes,
-    log: () => lines.map((line) => JSON.parse(line)),
+    /** The entries of the log. */
+    log: (): Record<string, unknown>[] => lines.map((line) => JSON.parse(line)),
     close: () => shut(server),
   };
 }

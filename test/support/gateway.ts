@@ -179,13 +179,10 @@ export async function openTestGateway(
   };
 }
 
-export interface DemoGateway extends TestGateway {
-  /** The token of the demo account. */
-  readonly token: string;
-}
+export type DemoGateway = Awaited<ReturnType<typeof openDemoGateway>>;
 
-/** Starts a gateway over a new database with the demo account, as `npm start` does without settings. */
-export async function openDemoGateway(options: TestGatewayOptions = {}): Promise<DemoGateway> {
+/** Starts a gateway over a new database with the demo account, whose token it has, as `npm start` does without settings. */
+export async function openDemoGateway(options: TestGatewayOptions = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-demo-'));
   const settings = { DEMO_ACCOUNT: 'public', DATA_DIR: folder, ...options.settings };
   const gateway = await openTestGateway(undefined, { ...options, hasDemo: true, settings });

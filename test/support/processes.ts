@@ -12,36 +12,32 @@ export interface Exit {
   stderr: string;
 }
 
-export interface RunningProcess {
-  readonly child: ChildProcessWithoutNullStreams;
-  /** The output so far. */
-  readonly output: { stdout: string; stderr: string };
-  readonly exit: Promise<Exit>;
-}
+export type RunningProcess = ReturnType<typeof start>;
 
 const running = new Set<ChildProcessWithoutNullStreams>();
 
 /** Starts `dovetail` with these settings. Settings in the environment of the test run are left out. */
-export function startCli(args: readonly string[], settings: Record<string, string>): RunningProcess {
+export function startCli(args: readonly string[], settings: Record<string, string>) {
   return start([cli, ...args], settings);
 }
 
 /** Starts a script in JavaScript, which imports nothing of `src`. */
-export function startScript(source: string, ...args: string[]): RunningProcess {
+export function startScript(source: string, ...args: string[]) {
   return start(['--input-type=module', '--eval', source, ...args], {});
 }
 
 /** Starts a script that may import from `src`. */
-export function startSourceScript(source: string, ...args: string[]): RunningProcess {
+export function startSourceScript(source: string, ...args: string[]) {
   return start(['--import', 'tsx', '--input-type=module', '--eval', source, ...args], {});
 }
 
-function start(args: readonly string[], settings: Record<string, string>): RunningProcess {
+function start(args: readonly string[], settings: Record<string, string>) {
   const { HOST, PORT, DATABASE_URL, DATA_DIR, LOG_LEVEL, UPSTREAM_URL, UPSTREAM_TOKEN, ...env } = process.env;
   const child = spawn(process.execPath, args, {
     env: { ...env, LOG_LEVEL: 'warn', ...settings },
   });
   running.add(child);
+  /** The output so far. */
   const output = { stdout: '', stderr: '' };
   child.stdout.on('data', (data) => {
     output.stdout += data;
@@ -50,7 +46,7 @@ function start(args: readonly string[], settings: Record<string, string>): Runni
     output.stderr += data;
   });
   child.stdin.on('error', () => {});
-  const exit = once(child, 'close').then(([code]: (number | null)[]) => {
+  const exit = once(child, 'close').then(([code]: (number | null)[]): Exit => {
     running.delete(child);
     return { code: code ?? null, ...output };
   });
@@ -85,22 +81,16 @@ export async function endProcesses(): Promise<void> {
   await Promise.all(ends);
 }
 
-export interface ServedGateway extends RunningProcess {
-  url: string;
-  /** The demo account's token; empty where there is none. */
-  token: string;
-}
+export type ServedGateway = Awaited<ReturnType<typeof serve>>;
 
 /** Starts `dovetail serve` on a free port, and waits until it prints its address. */
-export async function serve(
-  settings: Record<string, string>,
-  ...args: readonly string[]
-): Promise<ServedGateway> {
+export async function serve(settings: Record<string, string>, ...args: readonly string[]) {
   const process = startCli(['serve', ...args], { PORT: '0', ...settings });
   const text = await written(process, /\n {2}curl .*\n {2}curl .*\n/);
   return {
     ...process,
     url: /http:\/\/[^/\s]+/.exec(text)?.[0] ?? '',
+    /** The demo account's token; empty where there is none. */
     token: /dvt_[\w-]+/.exec(text)?.[0] ?? '',
   };
 }

@@ -1,7 +1,7 @@
 /** HTTP over a plain socket, so that a test can send what is not HTTP. */
 
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { expect } from 'vitest';
 
 export interface RawResponse {
@@ -10,16 +10,8 @@ export interface RawResponse {
   readonly body: string;
 }
 
-/** A connection to which a test may write anything. */
-export interface RawConnection {
-  readonly socket: Socket;
-  /** All bytes that were received so far, as Latin-1. */
-  received(): string;
-  /** Waits for the end of the connection. @returns all bytes that were received. */
-  ended(): Promise<string>;
-}
-
-export async function openRaw(url: string): Promise<RawConnection> {
+/** Opens a connection to which a test may write anything. */
+export async function openRaw(url: string) {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   let received = '';
@@ -31,7 +23,9 @@ export async function openRaw(url: string): Promise<RawConnection> {
   await once(socket, 'connect');
   return {
     socket,
+    /** All bytes that were received so far, as Latin-1. */
     received: () => received,
+    /** Waits for the end of the connection. @returns all bytes that were received. */
     async ended() {
       await closed;
       return received;

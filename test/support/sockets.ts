@@ -4,18 +4,7 @@ import { once } from 'node:events';
 import WebSocket, { type ClientOptions } from 'ws';
 import type { TestGateway } from './gateway.ts';
 
-/** A client that sends nothing by itself. */
-export interface RawSocket {
-  readonly socket: WebSocket;
-  send(message: unknown): void;
-  /** The next unread message. */
-  // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own messages where it reads them.
-  next(): Promise<any>;
-  /** The messages that were received and not read. */
-  readonly unread: unknown[];
-  /** The code and the reason with which the gateway closes, or has closed, the socket. */
-  readonly closed: Promise<{ code: number; reason: string }>;
-}
+export type RawSocket = Awaited<ReturnType<typeof openSocket>>;
 
 const open = new Set<WebSocket>();
 
@@ -25,13 +14,12 @@ export function closeSockets(): void {
   open.clear();
 }
 
-export async function openSocket(
-  gateway: Pick<TestGateway, 'url'>,
-  options: ClientOptions = {},
-): Promise<RawSocket> {
+/** Opens a socket that sends nothing by itself. */
+export async function openSocket(gateway: Pick<TestGateway, 'url'>, options: ClientOptions = {}) {
   const socket = new WebSocket(`${gateway.url}/graphql`, 'graphql-transport-ws', options);
   open.add(socket);
-  const unread: unknown[] = [];
+  // biome-ignore lint/suspicious/noExplicitAny: a test names the shape of its own messages where it reads them.
+  const unread: any[] = [];
   let wake = () => {};
   socket.on('message', (data) => {
     unread.push(JSON.parse(String(data)));
@@ -46,9 +34,12 @@ export async function openSocket(
   await once(socket, 'open');
   return {
     socket,
+    /** The messages that were received and not read. */
     unread,
+    /** The code and the reason with which the gateway closes, or has closed, the socket. */
     closed,
-    send: (message) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
+    send: (message: unknown) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
+    /** The next unread message. */
     async next() {
       while (unread.length === 0) {
         if (socket.readyState === socket.CLOSED) throw new Error('the socket was closed');
@@ -66,7 +57,7 @@ export async function connectSocket(
   gateway: Pick<TestGateway, 'url'>,
   token: string,
   options: ClientOptions = {},
-): Promise<RawSocket> {
+) {
   const raw = await openSocket(gateway, options);
   raw.send({ type: 'connection_init', payload: { Authorization: `Bearer ${token}` } });
   const { type } = await raw.next();

@@ -9,14 +9,11 @@ export interface PlainSession {
   readonly segments: readonly PlainSegment[];
 }
 
-export interface PlainSegment {
+type Figure = 'percentGrade' | 'points' | 'durationMeasured' | 'repsMeasured' | 'distanceTravelled';
+
+interface PlainSegment extends Readonly<Record<Figure, number | null>> {
   readonly type: string;
   readonly passed: boolean | null;
-  readonly percentGrade: number | null;
-  readonly points: number | null;
-  readonly durationMeasured: number | null;
-  readonly repsMeasured: number | null;
-  readonly distanceTravelled: number | null;
 }
 
 export type Key = 'DAY' | 'WEEK' | 'MONTH' | 'TEMPLATE' | 'TRAINER' | 'SEGMENT_TYPE';
@@ -101,9 +98,7 @@ function compare(one: readonly unknown[], other: readonly unknown[]): number {
 function figuresOf(sessions: readonly PlainSession[]) {
   const segments = sessions.flatMap((session) => session.segments);
   const times = sessions.map(({ createdAt }) => createdAt).filter(Number.isFinite);
-  const values = (
-    name: 'percentGrade' | 'points' | 'repsMeasured' | 'durationMeasured' | 'distanceTravelled',
-  ) => segments.flatMap((segment) => segment[name] ?? []);
+  const values = (name: Figure) => segments.flatMap((segment) => segment[name] ?? []);
   const timeText = (time: number | undefined) =>
     time === undefined ? null : new Date(Math.min(Math.max(time, earliest), latest)).toISOString();
   return {
@@ -138,7 +133,7 @@ const formats = new Map<string, Intl.DateTimeFormat>();
 const [earliest, latest] = [Date.parse('0001-01-01T00:00:00.000Z'), Date.parse('9999-12-31T23:59:59.999Z')];
 
 /** The date of an instant in a time zone; null if the instant is infinite or outside of the years 1 to 9999. */
-export function dateOf(time: number, timeZone: string): string | null {
+function dateOf(time: number, timeZone: string): string | null {
   if (time < earliest || time > latest) return null;
   let format = formats.get(timeZone);
   if (!format) {

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import type pg from 'pg';
 import { fatal } from '../../src/database/embedded/server.ts';
+import { listen } from './listen.ts';
 
 /** A database with a pool of connections, such as a `Database`. */
 export interface Target {
@@ -58,18 +59,11 @@ export async function openTcpProxy(target: Target) {
       });
     }
   });
-  const listen = async (port: number) => {
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-    const address = server.address();
-    return typeof address === 'object' && address ? address.port : 0;
-  };
   const drop = () => {
     for (const socket of sockets) socket.destroy();
   };
-  const port = await listen(0);
-  const nearUrl = new URL(url);
-  nearUrl.host = `127.0.0.1:${port}`;
+  const { host, port } = new URL(await listen(server));
+  const nearUrl = Object.assign(new URL(url), { host });
   return {
     url: nearUrl.href,
     /** Has the server end the connections of this proxy. */
@@ -125,7 +119,7 @@ export async function openTcpProxy(target: Target) {
       await once(server, 'close');
     },
     async accept() {
-      await listen(port);
+      await listen(server, Number(port));
     },
     async close() {
       server.close();

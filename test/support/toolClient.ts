@@ -8,12 +8,11 @@ import { newFolder } from './newFolder.ts';
 
 /** The versions of the protocol that are tested: with a handshake, and with an envelope for each request. */
 export const protocolVersions = ['2025-11-25', '2026-07-28'] as const;
-export type ProtocolVersion = (typeof protocolVersions)[number];
 
 export async function connect(
   { url }: Pick<TestGateway, 'url'>,
   token: string | undefined,
-  protocolVersion: ProtocolVersion = '2026-07-28',
+  protocolVersion: (typeof protocolVersions)[number] = '2026-07-28',
 ): Promise<Client> {
   const client = new Client(
     { name: 'test', version: '1' },
@@ -64,8 +63,7 @@ subscription Follow { viewer { username } }
 
 /** Writes the file. */
 export async function operationsFile(): Promise<string> {
-  const folder = newFolder();
-  const path = join(folder, 'operations.graphql');
+  const path = join(newFolder(), 'operations.graphql');
   await writeFile(path, operations);
   return path;
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { blocksOf, readPage } from '../docs/markdown.ts';
 import { isServed, until } from './until.ts';
 
-export type ProxyName = 'nginx' | 'haproxy';
+type ProxyName = 'nginx' | 'haproxy';
 
 /** Debian has both where only root's shell looks for them. */
 const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
@@ -28,21 +28,12 @@ http {
   ${printed}
 }`;
 
-/** The ports of the documentation and its path, and what is in their place. */
-interface Replaced {
-  readonly port: number;
-  readonly gatewayPort: string;
-  /** Such as `/dovetail`. */
-  readonly path: string;
-}
-
-/** Starts a proxy, and waits until it passes a request on to the gateway. */
-export async function startProxy(name: ProxyName, { port, gatewayPort, path }: Replaced) {
+/** Starts a proxy with the path of the documentation and these ports, and waits until it passes a request on to the gateway. */
+export async function startProxy(name: ProxyName, port: number, gatewayPort: number) {
   const [printed] = blocksOf(readPage('docs/deployment.md')).filter(({ language }) => language === name);
   const text = (printed?.text ?? '')
     .replace(/(listen |bind :)80\b/, name === 'nginx' ? `listen 127.0.0.1:${port}` : `bind 127.0.0.1:${port}`)
-    .replace('127.0.0.1:4000', `127.0.0.1:${gatewayPort}`)
-    .replaceAll(/(?<=[ (])\/dovetail/g, path);
+    .replace('127.0.0.1:4000', `127.0.0.1:${gatewayPort}`);
   const folder = await mkdtemp(join(tmpdir(), 'dovetail-proxy-'));
   const file = join(folder, 'proxy.conf');
   await writeFile(file, name === 'nginx' ? aroundNginx(text) : text);
@@ -60,7 +51,7 @@ export async function startProxy(name: ProxyName, { port, gatewayPort, path }: R
   }
   await until(`${name} passes requests on`, () => {
     if (child.exitCode !== null) throw new Error(`${name} has ended: ${said}`);
-    return isServed(`http://127.0.0.1:${port}${path}/healthz`);
+    return isServed(`http://127.0.0.1:${port}/dovetail/healthz`);
   }).catch(async (error) => {
     await close();
     throw error;

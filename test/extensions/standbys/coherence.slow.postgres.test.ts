@@ -10,17 +10,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FeedMode } from '../../../src/database/feed/changeFeed.ts';
 import type { Replicas } from '../../../src/extensions/standbys/replicas.ts';
 import type { Seen } from '../../coherence/floor.ts';
-import { commonSteps, minutes, runPrograms, type Step, seed, where } from '../../coherence/programs.ts';
-import { reads } from '../../coherence/reads.ts';
+import { minutes, runPrograms, type StepOf, seed, usualSteps, where } from '../../coherence/programs.ts';
 import {
-  acknowledged,
-  activateAt,
   at,
-  changeDirectly,
   checkProgram,
   createAccounts,
   hasCaughtUp,
-  readAt,
+  takeUsual,
   type Watched,
   type Written,
   watch,
@@ -90,38 +86,17 @@ async function mend(index: number): Promise<void> {
   await standby.resumeReplay();
 }
 
-type FaultStep = { readonly kind: 'fault'; readonly fault: (typeof faults)[number] };
+const faulty = fc.record({
+  ...where,
+  kind: fc.constant('fault' as const),
+  fault: fc.constantFrom(...faults),
+});
+const step = fc.oneof({ weight: 34, arbitrary: usualSteps }, { weight: 2, arbitrary: faulty });
 
-const step: fc.Arbitrary<Step<FaultStep>> = fc.oneof(
-  { weight: 24, arbitrary: commonSteps.read },
-  { weight: 4, arbitrary: commonSteps.activate },
-  { weight: 6, arbitrary: commonSteps.write },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      ...where,
-      kind: fc.constant('fault' as const),
-      fault: fc.constantFrom(...faults),
-    }),
-  },
-);
-
-async function take(next: Step<FaultStep>, seen: Seen[]): Promise<void> {
-  const account = at(accounts, next.account);
-  const watched = at(gateways, next.place);
-  if (next.kind === 'read')
-    for (let time = 0; time < next.times; time++) {
-      const known = next.sendsPosition ? written.get(account) : undefined;
-      seen.push(await readAt(watched, account, at(reads, next.request), known));
-    }
-  else if (next.kind === 'activate') {
-    const template = at(account.dttTemplates, next.template);
-    const done = await activateAt(watched, account, template, next.endpoint, gateways);
-    if (done.position === undefined) throw new Error('the activation returned no position');
-    written.set(account, done);
-  } else if (next.kind === 'fault') await inTurn(() => causeFault(next.place, next.fault));
-  else acknowledged.raise(await changeDirectly(own, account, next));
-}
+const take = (next: StepOf<typeof step>, seen: Seen[]): Promise<void> =>
+  next.kind === 'fault'
+    ? inTurn(() => causeFault(next.place, next.fault))
+    : takeUsual({ own, gateways, accounts }, next, seen, written);
 
 /** Causes faults one after the other: a standby that is stopped cannot be paused. */
 let lastFault: Promise<unknown> = Promise.resolve();
@@ -176,6 +151,7 @@ describe.each<FeedMode>(modes)('no read is older than what was known, with the c
           seen = [];
           written.clear();
           await checkProgram({ own, gateways, accounts, haveCaughtUp }, run, seen);
+          for (const { position } of written.values()) expect(position).toBeDefined();
           for (const [index] of proxies.entries()) await mend(index);
         },
       );

@@ -1,9 +1,9 @@
 /** The example of docs/tools.md: a second subgraph, composed with the gateway and served by Hive Gateway. */
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { blocksOf, readPage } from '../../docs/markdown.ts';
 import { freePort } from '../../support/freePort.ts';
@@ -31,7 +31,8 @@ beforeAll(async () => {
   };
   run('notes.mjs', env);
   await untilServed(env.NOTES_URL);
-  composed = await textOf(run('compose.mjs', env));
+  const composing = promisify(execFile)(process.execPath, ['compose.mjs'], { cwd: folder, env });
+  composed = (await composing).stderr;
   run('gateway.mjs', env);
   await untilServed(`${url}/graphql`);
 }, 120_000);
@@ -54,24 +55,8 @@ function writeExample(): void {
   }
 }
 
-function run(file: string, env: NodeJS.ProcessEnv): ChildProcess {
-  const child = spawn(process.execPath, [file], {
-    cwd: folder,
-    env,
-    stdio: ['ignore', 'inherit', file === 'compose.mjs' ? 'pipe' : 'inherit'],
-  });
-  running.push(child);
-  return child;
-}
-
-/** The errors that a program has written when it has exited. */
-async function textOf(child: ChildProcess): Promise<string> {
-  let text = '';
-  child.stderr?.on('data', (piece) => {
-    text += piece;
-  });
-  await once(child, 'close');
-  return text;
+function run(file: string, env: NodeJS.ProcessEnv): void {
+  running.push(spawn(process.execPath, [file], { cwd: folder, env, stdio: 'inherit' }));
 }
 
 const untilServed = (address: string) =>

@@ -5,7 +5,7 @@ import type { Page, Request, Route, WebSocket } from 'playwright-core';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { useBrowser as inBrowser, type TabOptions } from '../../browser/browser.ts';
-import { createAccount } from '../../support/accounts.ts';
+import { createAccount, setActive } from '../../support/accounts.ts';
 import { freePort } from '../../support/freePort.ts';
 import { openBeside, openTestDatabase, openTestGateway } from '../../support/gateway.ts';
 import { addPassedSessions } from '../../support/passedSessions.ts';
@@ -33,11 +33,7 @@ afterAll(async () => {
 });
 
 /** Activates one of alice's programs in the database, without the page. */
-const activateElsewhere = (index: 0 | 1 | 2) =>
-  database.client.user.update({
-    where: { id: alice.userId },
-    data: { activeTemplateId: alice.dttTemplates[index] },
-  });
+const activateElsewhere = (index: 0 | 1 | 2) => setActive(database.client, alice, index);
 
 interface OpenOptions extends Pick<TabOptions, 'expected'> {
   readonly url?: string;

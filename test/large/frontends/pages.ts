@@ -120,17 +120,8 @@ async function bundle({ module, instead, mode = 'development' }: Kind): Promise<
   return built.output[0].code;
 }
 
-export interface PageServer {
-  /** The trusted documents. */
-  readonly manifest: string;
-  readonly origin: string;
-  /** The address of a page for a gateway and a token. */
-  address(page: string, gateway: string, token: string): string;
-  close(): void;
-}
-
 /** Serves all pages. */
-export async function servePages(): Promise<PageServer> {
+export async function servePages() {
   prepare();
   const bundles = new Map<string, string>();
   const before = process.cwd();
@@ -158,9 +149,12 @@ export async function servePages(): Promise<PageServer> {
   });
   const origin = await listen(server);
   return {
+    /** The trusted documents. */
     manifest: `${example}/src/gql/persisted-documents.json`,
     origin,
-    address: (page, gateway, token) => `${origin}/?${new URLSearchParams({ page, gateway, token })}`,
+    /** The address of a page for a gateway and a token. */
+    address: (page: string, gateway: string, token: string) =>
+      `${origin}/?${new URLSearchParams({ page, gateway, token })}`,
     close: () => server.close(),
   };
 }
