@@ -331,6 +331,7 @@ describe('invalid input', () => {
     [filtered, notADateTime, 'where', { where: { createdAt: { gte: '2024' } } }],
     ['{ viewer { id @include(if: 1) } }', /^Boolean cannot represent/, 'if'],
     ['subscription ($x: Boolean!) { viewer @include(if: $x) { id } }', conditional],
+    ['subscription { ...a @skip(if: false) } fragment a on Subscription { viewer { id } }', conditional],
     [
       'subscription { ...F } fragment F on Subscription { ... @skip(if: true) { viewer { id } } }',
       conditional,

@@ -48,6 +48,7 @@ describe('a filter', () => {
         visited: devices(where: { lastVisitedAt: { isNull: false } }) { totalCount nodes { lastVisitedAt } }
         never: devices(where: { not: { lastVisitedAt: { gte: "2020-01-01T00:00:00Z" } } }) { totalCount nodes { lastVisitedAt } }
         viewer { dttSessions(where: { passed: { eq: true } }) { totalCount } all: dttSessions { totalCount } }
+        dttDevices(first: 1) { nodes { sessions(where: { passed: { eq: true } }) { totalCount } all: sessions { totalCount } } }
       }`,
     );
     expect(errors).toBeUndefined();
@@ -59,6 +60,7 @@ describe('a filter', () => {
     expect(data.never.totalCount).toBe(times('never').length);
     expect(data.viewer.dttSessions.totalCount).toBe(2);
     expect(data.viewer.all.totalCount).toBe(alice.dttSessions.length);
+    expect(data.dttDevices.nodes).toEqual([{ sessions: { totalCount: 2 }, all: { totalCount: 3 } }]);
   });
 
   it('ignores comparisons whose variable is not given', async () => {
