@@ -194,9 +194,9 @@ const notSent = /^(host|expect|authorization|cookie|origin|referer|dovetail-posi
 const isAboutTheWay =
   /^(x-forwarded|forwarded|via$|x-real-ip|x-client-ip|x-cluster|true-client|cf-|fastly-|sec-)/;
 
-/** Response headers about the upstream as a web site, besides `Set-Cookie`, and the request id, which the gateway sets. */
+/** Response headers about the upstream as a web site, and the request id, which the gateway sets. */
 const notReturned =
-  /^(server$|strict-transport-security$|x-request-id$|access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
+  /^(set-cookie$|server$|strict-transport-security$|x-request-id$|access-control|alt-svc|sec-|nel$|report-to|reporting-endpoints)/;
 
 /** The result if the upstream gives no response. */
 const failed = (error: HttpResponse, wasSent: boolean): UpstreamResponse => ({
