@@ -9,9 +9,8 @@
 import { parseArgs } from 'node:util';
 import type { TestSpecification } from 'vitest/node';
 import { readMigrations } from '../../src/database/migrate.ts';
-import { root } from '../../src/root.ts';
 import { queryOnce } from '../support/postgres.ts';
-import { failuresOf, hashOf, openVitest, print } from './reach.ts';
+import { batchSize, draw, failuresOf, openVitest, print } from './reach.ts';
 import { faultsIn, type Rule, sqlRules } from './sql.ts';
 
 const { values: options, positionals: filters } = parseArgs({
@@ -36,13 +35,10 @@ const rules: readonly Rule[] = [
   [/ IN \(/g, ' NOT IN ('],
 ];
 
-/** How many mutants are looked for in one worker. */
-const batchSize = 40;
-
 /** What Prisma writes ends before this line. */
 const begin = '-- Names of users are unique';
 
-const migrations = await readMigrations(new URL('prisma/migrations/', root));
+const migrations = await readMigrations();
 const mutants = migrations.flatMap(({ name, sql }) => {
   const written = sql.slice(0, Math.max(sql.indexOf(begin), 0));
   const code = written.replace(/[^\n]/g, ' ') + sql.slice(written.length).replace(/^ *--.*$/gm, '');
@@ -51,10 +47,7 @@ const mutants = migrations.flatMap(({ name, sql }) => {
     text: written + text.slice(written.length),
   }));
 });
-const rankOf = ({ text }: { text: string }) => hashOf(options.seed, text);
-const drawn = mutants
-  .sort((one, other) => rankOf(one).localeCompare(rankOf(other)))
-  .slice(0, Number(options.draw));
+const drawn = draw(mutants, ({ text }) => text, options.seed, options.draw);
 print(`${mutants.length} mutants, ${drawn.length} drawn by the seed ${options.seed}`);
 
 const vitest = await openVitest('nothing');
@@ -62,6 +55,8 @@ const project = vitest.getProjectByName('postgres');
 const found: TestSpecification[] = [];
 for (const filter of filters) found.push(...(await vitest.globTestSpecifications([filter])));
 const files = [...new Set(found.filter((file) => file.project === project).map(({ moduleId }) => moduleId))];
+
+if (files.length === 0) throw new Error('name files of tests that run on PostgreSQL');
 
 /** Runs a file of tests with each of these parameters, in one worker. @returns the first failure of each, or nothing. */
 async function runWith(file: string, parameters: readonly string[]): Promise<(string | undefined)[]> {

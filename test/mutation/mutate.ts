@@ -8,7 +8,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path/posix';
 import { inspect, parseArgs } from 'node:util';
 import { instrumentSources, type Mutant, output } from './instrument.ts';
-import { failuresOf, hashOf, measureReach, nameOf, openVitest, print, readJson } from './reach.ts';
+import { batchSize, draw, failuresOf, measureReach, nameOf, openVitest, print, readJson } from './reach.ts';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -34,9 +34,6 @@ interface Result extends Omit<Mutant, 'id'> {
   readonly by?: string | undefined;
 }
 
-/** How many mutants are looked for in one worker. */
-const batchSize = 40;
-
 const projectOf = (name: string) => name.split(' ')[0];
 const placeOf = ({ file, place, mutator, replacement }: Omit<Mutant, 'id'>) =>
   [file, place, mutator, replacement].join(' ');
@@ -49,10 +46,9 @@ if (all.length === 0) throw new Error(`no mutants in src/${room}: name a folder 
 
 const report = join(output, `${room.replaceAll('/', '-')}.json`);
 const before = new Set((readJson<Result[]>(report) ?? []).filter(isUnnoticed).map(placeOf));
-const rankOf = (mutant: Mutant) => hashOf(options.seed, placeOf(mutant));
 const drawn = options.survivors
   ? all.filter((mutant) => before.has(placeOf(mutant)))
-  : all.sort((one, other) => rankOf(one).localeCompare(rankOf(other))).slice(0, Number(options.draw));
+  : draw(all, placeOf, options.seed, options.draw);
 print(`${room}: ${all.length} mutants, ${drawn.length} drawn by the seed ${options.seed}`);
 
 const { reaches, loaded } = await measureReach(mutants, filters);

@@ -32,12 +32,27 @@ interface Measured {
   readonly files: Record<string, Reach>;
 }
 
-export const hashOf = (...texts: string[]) => createHash('sha256').update(texts.join('\n')).digest('hex');
+const hashOf = (...texts: string[]) => createHash('sha256').update(texts.join('\n')).digest('hex');
+
+/** So many of the items. A hash of the seed and their texts decides which, so nobody chooses. */
+export function draw<Item>(
+  items: Item[],
+  textOf: (item: Item) => string,
+  seed: string,
+  count: string,
+): Item[] {
+  const rankOf = (item: Item) => hashOf(seed, textOf(item));
+  return items.toSorted((one, other) => rankOf(one).localeCompare(rankOf(other))).slice(0, Number(count));
+}
+
 const hashOfFile = (name: string) => hashOf(readFileSync(name, 'utf8'));
 
 /** The name of a file of tests in a project. */
 export const nameOf = ({ project, moduleId }: TestSpecification | TestModule) =>
   `${project.name} ${relative(process.cwd(), moduleId)}`;
+
+/** How many mutants are looked for in one worker. */
+export const batchSize = 40;
 
 export const print = (text: string) => process.stdout.write(`${text}\n`);
 
