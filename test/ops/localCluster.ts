@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freePort } from '../support/freePort.ts';
 import { pgbouncerVersion } from '../support/pgbouncer.ts';
+import { queryOnce } from '../support/postgres.ts';
 import { findPostgresPrograms } from '../support/postgresPrograms.ts';
 import { isListening, until } from '../support/until.ts';
 
@@ -166,6 +167,12 @@ export async function createLocalCluster() {
     await run('balancer', haproxy, ['-db', '-f', settings], { cwd: folder });
   }
 
+  const reachesPrimary = () =>
+    queryOnce(`postgresql://dovetail:${password}@${address('pgbouncer')}/dovetail`, 'SELECT').then(
+      () => true,
+      () => false,
+    );
+
   async function close() {
     await Promise.all(processes.map(end));
     await rm(folder, { recursive: true, force: true });
@@ -175,6 +182,8 @@ export async function createLocalCluster() {
     const primary = await startPrimary(settings);
     const standbys = (['standby-1', 'standby-2'] as const).map((name) => startStandby(name, settings));
     await Promise.all([...standbys, startBalancer(), startPooler()]);
+    // Docker restarts a gateway that comes before the balancer has found the primary. Here, each is started once.
+    await until('the pooler leads to the primary', reachesPrimary, 60_000);
     return { address, here, losePrimary: () => end(primary), close };
   } catch (error) {
     await close();
