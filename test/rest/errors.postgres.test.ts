@@ -82,7 +82,7 @@ describe('an id in a path', () => {
     'has to be valid, and of a record of the viewer: %s',
     async (path, message) => {
       for (const id of invalidIds) await expectError(400, 'Invalid ID', withId(path, id));
-      const missing = [2 ** 31 - 1, ...tooHighIds].map((id) => withId(path, id));
+      const missing = [2 ** 31 - 1, '%39%398', ...tooHighIds].map((id) => withId(path, id));
       for (const each of [...pathsFor(path, bob), ...missing]) await expectError(404, message, each);
     },
   );
