@@ -41,12 +41,13 @@ it('takes errors of connections and of a server that stops for a database that i
       .catch((error: unknown) => error);
   const missing = join(import.meta.dirname, 'missing');
   const refused = await new Promise((settle) => connect(missing).on('error', settle));
-  const stopping = Object.assign(new pg.DatabaseError('stops', 0, 'error'), { code: '57P01' });
-  const wrong = Object.assign(new pg.DatabaseError('wrong', 0, 'error'), { code: '42601' });
+  const withCode = (code: string) => Object.assign(new pg.DatabaseError(code, 0, 'error'), { code });
+  const away = '08000 08P01 25006 57P01 57P02 57P03 57P05 53300 28000 28P01 3D000'.split(' ').map(withCode);
+  const present = '25001 57P04 57014 53200 2F000 3D001 42601'.split(' ').map(withCode);
   const expired = new Error('certificate has expired');
-  for (const error of [refused, new AggregateError([refused]), stopping, expired])
-    expect(isAway(error)).toBe(true);
-  const others = [await caught(() => readFile(missing)), await caught(() => Buffer.from(7 as never)), wrong];
-  expect(others).toMatchObject([{ code: 'ENOENT' }, { code: 'ERR_INVALID_ARG_TYPE' }, { code: '42601' }]);
-  expect(others.map(isAway)).toEqual([false, false, false]);
+  for (const error of [refused, new AggregateError([refused]), ...away, expired])
+    expect([error, isAway(error)]).toEqual([error, true]);
+  const others = [await caught(() => readFile(missing)), await caught(() => Buffer.from(7 as never))];
+  expect(others).toMatchObject([{ code: 'ENOENT' }, { code: 'ERR_INVALID_ARG_TYPE' }]);
+  for (const error of [...others, ...present]) expect([error, isAway(error)]).toEqual([error, false]);
 });

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { statementSpans } from '../../src/channels.ts';
 import { type Account, createAccount, setActive } from '../support/accounts.ts';
-import { type Events, subscribe } from '../support/events.ts';
+import { type Events, type SubscribeOptions, subscribe } from '../support/events.ts';
 import { graphqlOnce, postJson } from '../support/gateway.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
@@ -17,8 +17,8 @@ afterEach(() => {
   for (const events of open.splice(0)) events.leave();
 });
 
-async function follow(query: string, token = alice.token, variables = {}): Promise<Events> {
-  const events = await subscribe(gateway, token, query, { variables, accept: '*/*' });
+async function follow(query: string, token = alice.token, more: SubscribeOptions = {}): Promise<Events> {
+  const events = await subscribe(gateway, token, query, { ...more, accept: '*/*' });
   open.push(events);
   return events;
 }
@@ -68,7 +68,7 @@ it.each<[what: string, type: Type, document: (account: Account) => string]>([
 );
 
 const sessions = 'subscription ($first: Int!) { dttSessions(first: $first) { nodes { name } } }';
-const followSessions = () => follow(sessions, alice.token, { first: 3 });
+const followSessions = () => follow(sessions, alice.token, { variables: { first: 3 } });
 const nextOf = (readers: readonly Events[]) => Promise.all(readers.map((events) => events.next()));
 const newest = (data: { dttSessions: { nodes: { name: string }[] } }) => data.dttSessions.nodes[0]?.name;
 
@@ -110,5 +110,17 @@ describe('equal subscriptions of a viewer', () => {
       expect(await late.next()).toEqual({ activeDttTemplate: { databaseId: id } });
       late.leave();
     }
+  });
+
+  it('have the same document, variables and operation', async () => {
+    const document = `subscription own($first: Int!) { dttSessions(first: $first) { nodes { id } } }
+      subscription other($first: Int!) { dttSessions(first: $first) { nodes { name } } }`;
+    const shapes: string[][] = [];
+    for (const first of [1, 2])
+      for (const operationName of ['own', 'other']) {
+        const events = await follow(document, alice.token, { variables: { first }, operationName });
+        shapes.push((await events.next()).dttSessions.nodes.flatMap(Object.keys));
+      }
+    expect(shapes).toEqual([['id'], ['name'], ['id', 'id'], ['name', 'name']]);
   });
 });

@@ -7,6 +7,8 @@ export type Events = Awaited<ReturnType<typeof subscribe>>;
 
 export interface SubscribeOptions {
   readonly variables?: Record<string, unknown>;
+  /** Only by POST. */
+  readonly operationName?: string;
   readonly method?: 'GET' | 'POST';
   readonly accept?: string;
 }
@@ -15,7 +17,7 @@ export async function subscribe(
   gateway: TestGateway,
   token: string | undefined,
   query: string,
-  { variables = {}, method = 'POST', accept = 'text/event-stream' }: SubscribeOptions = {},
+  { variables = {}, operationName, method = 'POST', accept = 'text/event-stream' }: SubscribeOptions = {},
 ) {
   const parameters = new URLSearchParams({ query, variables: JSON.stringify(variables) });
   const { response, next, rest, leave } = await openStream(
@@ -27,7 +29,7 @@ export async function subscribe(
         'Content-Type': 'application/json',
         ...(token !== undefined && { Authorization: `Bearer ${token}` }),
       },
-      ...(method === 'POST' && { body: JSON.stringify({ query, variables }) }),
+      ...(method === 'POST' && { body: JSON.stringify({ query, variables, operationName }) }),
     },
     eventOf,
   );
