@@ -7,27 +7,35 @@ import { gatewayWith } from '../../support/setUp.ts';
 
 const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
 const { client } = gateway.database;
-await importTemplate(client, alice, bob.dttTemplates[0]);
+const imported = bob.dttTemplates[0];
+await importTemplate(client, alice, imported);
+// In a mirror, the owner may have no account.
+await client.mirror.create({ data: { source: 'https://example.com' } });
+const foreignOwnerId = 4_711;
+const foreign = { bubbleId: 'foreign', name: 'foreign', foreignOwnerId, targetDepth: 1, targetWindow: 1 };
+const { id: ownerless } = await client.dttTemplate.create({ data: foreign });
+await importTemplate(client, alice, ownerless);
 await client.user.update({
   where: { id: alice.userId },
-  data: { activeTemplateId: bob.dttTemplates[0] },
+  data: { activeTemplateId: imported },
 });
 
 const at = (minutes: number) => `2026-01-01T00:${minutes}:00Z`;
 
 describe('a filter', () => {
   it('of templates compares the owner and whether the template is active', async () => {
-    const [imported] = bob.dttTemplates;
     const own = [...alice.dttTemplates];
     const filtered =
       'query ($where: DttTemplateFilter) { dttTemplates(where: $where) { nodes { databaseId } } }';
     for (const [where, left] of [
       [{ isActive: { eq: true } }, [imported]],
-      [{ isActive: { eq: false } }, own],
-      [{ isImported: { eq: true } }, [imported]],
+      [{ isActive: { eq: false } }, [ownerless, ...own]],
+      [{ isImported: { eq: true } }, [ownerless, imported]],
       [{ isImported: { eq: false } }, own],
       [{ viewerCanActivate: { eq: true } }, own],
+      [{ viewerCanActivate: { eq: false } }, [ownerless, imported]],
       [{ ownerId: { eq: bob.userId } }, [imported]],
+      [{ ownerId: { eq: foreignOwnerId } }, [ownerless]],
     ] as const) {
       const { data } = await graphqlOnEveryPath(gateway, alice.token, filtered, { where });
       expect(data.dttTemplates.nodes).toEqual(left.map((databaseId) => ({ databaseId })));
@@ -35,7 +43,7 @@ describe('a filter', () => {
     const query = '{ dttTemplates { nodes { databaseId isImported viewerCanActivate } } }';
     const { data } = await graphqlOnEveryPath(gateway, alice.token, query);
     for (const { databaseId, ...its } of data.dttTemplates.nodes) {
-      const isImported = databaseId === imported;
+      const isImported = [imported, ownerless].includes(databaseId);
       expect(its).toEqual({ isImported, viewerCanActivate: !isImported });
     }
   });
