@@ -79,6 +79,7 @@ function filesFor({ id, file }: Mutant): string[] {
 
 const vitest = await openVitest(`src/${room}`);
 const specifications = new Map((await vitest.globTestSpecifications()).map((file) => [nameOf(file), file]));
+const projects = [...new Set([...specifications.keys()].map(projectOf))];
 const resultOf = new Map<Mutant, Pick<Result, 'outcome' | 'by'>>();
 
 /** A mutant, and the files that are to look for it. */
@@ -148,14 +149,17 @@ function resultsSoFar(): Result[] {
   });
 }
 
-/** Runs the files in a worker that has run nothing else. */
-async function searchAlone({ mutant, files }: Search) {
-  for (const file of files) {
-    const failures = await runInOrder([{ file, mutant }]);
+/** Runs the files in workers that have run nothing else: the first file has one, and then the files of each project. */
+async function searchAlone({ mutant, files: [first, ...others] }: Search) {
+  if (first === undefined) return conclude(mutant, { outcome: 'not reached' });
+  const ofProjects = projects.map((name) => others.filter((file) => projectOf(file) === name));
+  for (const files of [[first], ...ofProjects]) {
+    if (files.length === 0) continue;
+    const failures = await runInOrder(files.map((file) => ({ file, mutant })));
     const [message] = failures.values();
     if (message !== undefined) return conclude(mutant, outcomeOf(message));
   }
-  conclude(mutant, { outcome: files.length === 0 ? 'not reached' : 'survived' });
+  conclude(mutant, { outcome: 'survived' });
 }
 
 const projectOfNext = ({ files: [next = ''] }: Search) => projectOf(next);
@@ -196,7 +200,6 @@ async function searchTogether(searches: Search[]): Promise<{ unnoticed: Search[]
 const searches = drawn.map((mutant) => ({ mutant, files: filesFor(mutant) }));
 /** What is reached while the sources load needs a worker that loads them with the mutant. */
 const alone = searches.filter(({ mutant, files }) => loaded.has(mutant.id) || files.length === 0);
-const projects = [...new Set([...specifications.keys()].map(projectOf))];
 let together: Search[] = searches.filter((search) => !alone.includes(search));
 const unnoticed = new Map(together.map((search) => [search.mutant, search]));
 while (together.length > 0) {
