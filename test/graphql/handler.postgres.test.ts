@@ -277,7 +277,8 @@ const globalId = (text: string) => Buffer.from(text).toString('base64url');
 describe('invalid input', () => {
   const byId = 'query ($id: Int!) { dttDevice(databaseId: $id) { id } }';
   const byGlobalId = 'query ($id: ID!) { node(id: $id) { id } }';
-  const filtered = 'query ($where: DttSessionFilter) { dttSessions(where: $where) { totalCount } }';
+  const filtered =
+    'query ($last: Int, $where: DttSessionFilter) { dttDevices(last: $last) { totalCount } dttSessions(where: $where) { totalCount } }';
   const activating = (template: string) =>
     `mutation { activateTemplate(template: ${template}) { scheduleTypeChanged } }`;
   const byName = 'query One { viewer { id } } query Two { viewer { id } }';

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { operationSpans, requestSpans, statementSpans } from '../../../src/channels.ts';
 import { startTraces } from '../../../src/extensions/tracing/traces.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
-import { release } from '../../../src/version.ts';
 import { newExchange } from '../../support/exchanges.ts';
 import { copyTemplate } from '../../support/gateway.ts';
 import { listen, shut } from '../../support/listen.ts';
@@ -56,7 +55,7 @@ describe('a traced gateway', () => {
   const upstream = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
 
   beforeAll(async () => {
-    vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test');
+    vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test,service.version=7');
     const paths: (string | undefined)[] = [];
     const collector = createServer(async (request, response) => {
       paths.push(request.url);
@@ -145,12 +144,12 @@ describe('a traced gateway', () => {
     expect(spans.filter(({ status }) => status.message)).toEqual([]);
   });
 
-  it('names the service and its version as the resource, with the attributes of OTEL_RESOURCE_ATTRIBUTES', () => {
+  it('names the service and its version as the resource, with the attributes of OTEL_RESOURCE_ATTRIBUTES, which take precedence', () => {
     const [resource] = resources;
     const attributes = Object.fromEntries(resource?.map(({ key, value }) => [key, value.stringValue]) ?? []);
     expect(attributes).toMatchObject({
       'service.name': 'dovetail',
-      'service.version': release,
+      'service.version': '7',
       'deployment.environment.name': 'test',
     });
   });
