@@ -49,7 +49,7 @@ const metricsIn = (lines: readonly BannerEntry[]) => lines.find(([name]) => name
 it('a gateway applies its settings, and releases everything when it is closed', async () => {
   const gateway = await open({
     METRICS_PORT: '0',
-    STATEMENT_TIMEOUT: '7',
+    STATEMENT_TIMEOUT: '1',
     DATABASE_CONNECTIONS: '3',
     RESPONSE_CACHE_MB: '1',
   });
@@ -59,7 +59,7 @@ it('a gateway applies its settings, and releases everything when it is closed', 
   const client = await database.pool.connect();
   // A second longer than the timeout of the server, which should report it first. The types of `pg` leave the connection out.
   const { connection } = client as typeof client & { readonly connection: { readonly stream: Socket } };
-  expect(connection.stream.timeout).toBe(8_000);
+  expect(connection.stream.timeout).toBe(2_000);
   client.release();
   const headers = { Authorization: `Bearer ${shownToken}` };
   // A response of a few kilobytes is cached.
@@ -69,6 +69,14 @@ it('a gateway applies its settings, and releases everything when it is closed', 
   );
   expect(await (await fetch(`${url}/readyz`)).text()).toBe('ready\n');
   for (const each of [url, metricsUrl]) expect(await isServed(each)).toBe(true);
+  // A request that waits for a change takes longer than any other may.
+  const own = `${url}/api/v1/users/me`;
+  const tag = (await fetch(own, { headers })).headers.get('ETag') ?? '';
+  // What is not kept needs a statement, and so begins the time.
+  await database.pool.query('UPDATE "DttDevice" SET "apiHits" = "apiHits"');
+  await sleep(500);
+  const waited = await fetch(own, { headers: { ...headers, 'If-None-Match': tag, Prefer: 'wait=7' } });
+  expect(waited.status).toBe(304);
 
   await gateway.close();
   for (const each of [url, metricsUrl]) expect(await isServed(each)).toBe(false);
