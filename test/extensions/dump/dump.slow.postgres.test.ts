@@ -73,6 +73,8 @@ beforeAll(async () => {
   );
   // The last one is gone, and its id is not given again.
   await client.user.delete({ where: { id: (await createAccount(client, 'carol')).userId } });
+  // A counter that has given no id yet.
+  await pool.query('ALTER SEQUENCE "OssmDevice_id_seq" RESTART 4711');
   await database.close();
   expect(await runHere(['dump', file], { DATA_DIR })).toMatchObject({ code: 0, stdout: '' });
 });
@@ -80,6 +82,7 @@ beforeAll(async () => {
 describe('a dump', () => {
   it('loads from an embedded database into a server and back, with the same rows, counters and rules', async () => {
     const text = await readFile(file, 'utf8');
+    expect(text).toContain(`SELECT setval('"OssmDevice_id_seq"', 4711, false);\n`);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     const DATABASE_URL = await newServerDatabase();
     const rows = /Dumped (\d+) rows/.exec((await runHere(['dump', file], { DATA_DIR })).stderr)?.[1];

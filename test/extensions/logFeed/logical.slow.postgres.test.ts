@@ -211,8 +211,12 @@ describe('a switch of the announcement mode', () => {
     await isListening('notify');
   });
 
-  it('to messages is made by a start that leaves the choice to the gateway, where messages can be read', async () => {
+  it('to messages is made by a start that leaves the choice to the gateway, where messages can be read, and waits for no writer', async () => {
+    const writer = await database.pool.connect();
+    await writer.query('BEGIN; SELECT pg_current_xact_id()');
+    onTestFinished(() => writer.release(true));
     expect(await chooseAnnounceMode('auto', direct)).toEqual({ mode: 'logical' });
+    await writer.query('COMMIT');
     await isListening('logical');
   });
 });
