@@ -219,6 +219,9 @@ it.each<[text: string, counts: number]>([
   ['{ dttSessions(first: 7, last: -7) { nodes { __typename } } }', 3],
   ['query ($n: Int = -7) { dttSessions(first: $n) { nodes { __typename } } }', 3],
   ['{ dttSessions(first: 7, last: null) { nodes { __typename } } }', 9],
+  // Lists without a size, and what describes the schema.
+  ['{ dttTemplates(first: 2) { nodes { segments { __typename } } } }', 14],
+  ['{ __type(name: "x") { name } __schema { description } __typename }', 103],
   // A fragment for each list that it is spread in, also one that has no type.
   [`{ a: dttSessions(first: 1) { ...F } b: dttSessions(first: 7) { ...F } } ${ofConnection}`, 3 + 9],
   ['{ ... { dttSessions(first: 7) { ... on DttSessionConnection { nodes { __typename } } } } }', 9],
