@@ -53,7 +53,7 @@ it.each(Object.keys(settings).filter((name) => name !== 'PERSISTED_OPERATIONS'))
 );
 
 it('reads the value of a file as that of the variable', () => {
-  const DATABASE_DIRECT_URL_FILE = fileOf(`${url}\n`);
+  const DATABASE_DIRECT_URL_FILE = fileOf(`${url}\r\n`);
   const env = { DATABASE_URL: url, DATABASE_DIRECT_URL_FILE, PORT_FILE: fileOf('0', 'port') };
   expect(readConfig(env)).toEqual(readConfig({ DATABASE_URL: url, DATABASE_DIRECT_URL: url, PORT: '0' }));
   // A flag takes precedence over both.

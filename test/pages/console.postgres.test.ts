@@ -30,6 +30,15 @@ it('the page is the same under the path of every view, and names the demo token,
   expect(page).toContain('data-demo-token="dvt_x-Y_1" data-graphiql="on" data-references="on"');
 });
 
+it.each([
+  ['GRAPHIQL', 'data-graphiql="off" data-references="on"'],
+  ['INTROSPECTION', 'data-graphiql="on" data-references="off"'],
+])('the page says what there is with %s=off', async (name, said) => {
+  const other = await openTestGateway(undefined, { settings: { [name]: 'off' } });
+  onTestFinished(other.close);
+  expect(await (await fetch(`${other.url}/console`)).text()).toContain(said);
+});
+
 it('the page loads only files of its own, which all exist, and has no inline styles, and one script: that of the theme', async () => {
   const response = await ask('/console');
   const page = await response.text();
