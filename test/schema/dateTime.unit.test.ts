@@ -13,6 +13,7 @@ describe('a DateTime', () => {
     ['2026-02-17t12:00:00.5z', '2026-02-17T12:00:00.500Z'],
     ['2026-02-17T12:00Z', '2026-02-17T12:00:00.000Z'],
     ['2026-02-17T12:00+02:00', '2026-02-17T10:00:00.000Z'],
+    ['2026-02-17T12:00-05:30', '2026-02-17T17:30:00.000Z'],
   ])('is accepted with any offset, and returned in UTC: %s', (input, output) => {
     const instant = dateTime.parseValue(input);
     expect(dateTime.serialize(instant)).toBe(output);

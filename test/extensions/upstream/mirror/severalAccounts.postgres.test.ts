@@ -48,6 +48,16 @@ describe('a template that several accounts see', () => {
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
   });
 
+  it('of an owner who has no account here is given to another one', async () => {
+    for (const ownerId of [98, 99]) {
+      memory.dttTemplates.set(7, { ...one, ownerId });
+      await pull(2);
+    }
+    expect(await database.client.dttTemplate.findMany()).toMatchObject([
+      { ownerId: null, foreignOwnerId: 99 },
+    ]);
+  });
+
   // versions.postgres.test.ts has the same of a response to the template by its id.
   it('is not overwritten by an older response to another account, to the list', async () => {
     await pullOne(1, { listsOnly: true });
