@@ -1,6 +1,6 @@
 /** `dovetail user` and `dovetail demo`. */
 
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/database/database.ts';
@@ -110,6 +110,10 @@ it('a folder without a database is reported, and no database is created in it', 
     stderr: `There is no database in ${folder}/data. Run this where the gateway was started, or set DATA_DIR or DATABASE_URL as it has them.\n`,
   });
   expect(await readdir(folder)).toEqual([]);
+  const beneath = join(newFolder(), 'file');
+  await writeFile(beneath, '');
+  const { stderr } = await runHere(['user', 'list'], { DATA_DIR: join(beneath, 'data') });
+  expect(stderr).toContain(`There is no database in ${beneath}/data. `);
 });
 
 it('`demo` creates the demo account, and prints its token', async () => {

@@ -78,10 +78,12 @@ it('plugins that count resolvers and change results do so on every transport', a
     expect(text.includes(changed), name).toBe(name !== 'a tool');
     const calls = (await readFile(resolved, 'utf8')).slice(before).trim().split('\n');
     const root = name.includes('subscription') ? 'Subscription' : 'Query';
-    expect(calls, name).toEqual([`${root}.viewer`, 'User.username', 'User.league']);
+    expect(calls, name).toEqual(['parsed', `${root}.viewer`, 'User.username', 'User.league']);
   }
-  // The response comes from the cache, and no plugin is called.
+  // No plugin is called for what the gateway rejects, nor for a response from the cache.
   const before = await readFile(resolved, 'utf8');
+  const tooMuch = `{ dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { segments { type } } } } } }`;
+  expect(await send(json, { query: tooMuch })(gateway)).toContain('BAD_USER_INPUT');
   expect(await transports.POST?.(gateway)).toContain(changed);
   expect(await readFile(resolved, 'utf8')).toBe(before);
 });
