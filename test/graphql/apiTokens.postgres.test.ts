@@ -1,7 +1,7 @@
 /** The account's own tokens in GraphQL: what each token sees of them, and how they are created and revoked. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createToken, rotateToken } from '../../src/auth/tokens.ts';
 import { writeGlobalId } from '../../src/schema/globalId.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
@@ -49,14 +49,27 @@ const askFor = (list: string, count: number, at: TestGateway, token: string) =>
   Array.from({ length: count }, (_, index) =>
     graphqlOnce(at, token, `{ ${list}(first: ${index + 1}) { totalCount } }`),
   );
+/** Changes a token, and waits until the gateway has heard of it. */
+async function changeToken({ feed }: TestGateway, id: number, change: string): Promise<void> {
+  const heard = new Promise<void>((resolve) => {
+    feed.subscribe((event) => event.kind === 'user' && event.table === 'ApiToken' && resolve());
+  });
+  await gateway.database.pool.query(`UPDATE "ApiToken" SET ${change} WHERE id = $1`, [id]);
+  await heard;
+}
 /** Has statements wait for the lock that another one takes. @returns a function that lets them go on. */
 async function hold(sql: string): Promise<() => Promise<void>> {
   const holder = await gateway.database.pool.connect();
   await holder.query(`BEGIN; ${sql}`);
-  return async () => {
-    await holder.query('ROLLBACK');
-    holder.release();
-  };
+  let held: typeof holder | undefined = holder;
+  async function release() {
+    await held?.query('ROLLBACK');
+    held?.release();
+    held = undefined;
+  }
+  // Also when the test fails: what waits for the lock would never end.
+  onTestFinished(release);
+  return release;
 }
 /** Sends the beginning of a request. @returns a function that sends the rest. */
 async function begin(token: string, target: string, given: object) {
@@ -227,8 +240,7 @@ describe('a token', () => {
       graphqlOnce(beside, manager, each),
     );
     await sleep(300);
-    await database.pool.query(`UPDATE "ApiToken" SET ${change} WHERE id = $1`, [managerId]);
-    await sleep(300);
+    await changeToken(beside, managerId, change);
     await release();
     for (const { status } of await Promise.all(ofOther)) expect(status).toBe(200);
     expect((await Promise.all(late)).map(({ status }) => status)).toEqual(statuses);
@@ -255,15 +267,13 @@ describe('a token', () => {
     await releases[0]?.();
     await expect.poll(async () => (await tokensOf(account)).length).toBe(3);
     await untilWaiting();
-    await database.pool.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE id = $1', [account.managerId]);
-    await sleep(300);
+    await changeToken(beside, account.managerId, '"revokedAt" = now()');
     await releases[1]?.();
     await Promise.all(others);
     expect((await changing).errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
   });
 
   it('gets no response of another token for which its request waited, once it is revoked', async () => {
-    const { database } = gateway;
     const { token, manager, managerId } = await open();
     for (const each of [token, manager]) await ask(each, '{ viewer { username } }');
     const release = await hold('LOCK TABLE "DttSession"');
@@ -272,8 +282,7 @@ describe('a token', () => {
     await untilWaiting(1);
     const second = ask(manager, query);
     await sleep(300);
-    await database.pool.query('UPDATE "ApiToken" SET "revokedAt" = now() WHERE id = $1', [managerId]);
-    await sleep(300);
+    await changeToken(gateway, managerId, '"revokedAt" = now()');
     await release();
     expect([(await first).status, (await second).status]).toEqual([200, 401]);
   });
