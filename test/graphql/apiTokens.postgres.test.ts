@@ -1,7 +1,7 @@
 /** The account's own tokens in GraphQL: what each token sees of them, and how they are created and revoked. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { createToken, rotateToken } from '../../src/auth/tokens.ts';
 import { writeGlobalId } from '../../src/schema/globalId.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
@@ -9,7 +9,7 @@ import { type Events, subscribe } from '../support/events.ts';
 import { graphqlOnce, type TestGateway } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
 import { hasWebSockets } from '../support/settings.ts';
-import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
+import { gatewayBeside, gatewayWith, holdTransaction } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 
 let names = 0;
@@ -57,20 +57,7 @@ async function changeToken({ feed }: TestGateway, id: number, change: string): P
   await gateway.database.pool.query(`UPDATE "ApiToken" SET ${change} WHERE id = $1`, [id]);
   await heard;
 }
-/** Has statements wait for the lock that another one takes. @returns a function that lets them go on. */
-async function hold(sql: string): Promise<() => Promise<void>> {
-  const holder = await gateway.database.pool.connect();
-  await holder.query(`BEGIN; ${sql}`);
-  let held: typeof holder | undefined = holder;
-  async function release() {
-    await held?.query('ROLLBACK');
-    held?.release();
-    held = undefined;
-  }
-  // Also when the test fails: what waits for the lock would never end.
-  onTestFinished(release);
-  return release;
-}
+const hold = (sql: string) => holdTransaction(gateway.database.pool, sql);
 /** Sends the beginning of a request. @returns a function that sends the rest. */
 async function begin(token: string, target: string, given: object) {
   const body = JSON.stringify(given);

@@ -1,27 +1,15 @@
 /** Load shedding before a real database: which requests wait, which are rejected, and how long a statement may take. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { graphqlOnce, needsEngine, openAt, openTestGateway, postJson, rest } from '../support/gateway.ts';
-import { databaseWith, gatewayBeside } from '../support/setUp.ts';
+import { databaseWith, gatewayBeside, holdTransaction } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
-let holder: pg.Client | undefined;
-
 const { database, alice, bob } = await databaseWith('alice', 'bob');
-afterEach(() => release());
 
 /** Has all statements of a kind wait: for a lock, or on the embedded engine for their turn. */
-async function hold(sql: string): Promise<void> {
-  holder = new pg.Client(database.pool.options);
-  await holder.connect();
-  await holder.query(`BEGIN; ${sql}`);
-}
-async function release(): Promise<void> {
-  await holder?.end();
-  holder = undefined;
-}
+const hold = (sql: string) => holdTransaction(database.pool, sql);
 
 async function timed<T>(asking: Promise<T>): Promise<{ response: T; took: number }> {
   const began = performance.now();
@@ -40,7 +28,7 @@ it('while as many requests wait as MAX_WAITING allows, a request that needs the 
   const { pool } = gateway.database;
   // All connections are opened before, since the embedded engine opens none while a transaction runs.
   await Promise.all(Array.from({ length: pool.options.max ?? 0 }, () => pool.query('SELECT pg_sleep(0.01)')));
-  await hold('LOCK TABLE "DttSession"');
+  const release = await hold('LOCK TABLE "DttSession"');
   let asked = 0;
   const askFor = (count: number) =>
     Array.from({ length: count }, () => rest(gateway, alice.token, `/dtt/sessions?offset=${asked++}`));
@@ -98,7 +86,7 @@ describe('a statement', () => {
     const gateway = await openTestGateway(await open());
     const [template] = alice.dttTemplates;
     const activate = () => postJson(gateway, alice.token, `/dtt/templates/${template}`, { isActive: true });
-    await hold(`SELECT FROM "User" WHERE id = ${alice.userId} FOR UPDATE`);
+    const release = await hold(`SELECT FROM "User" WHERE id = ${alice.userId} FOR UPDATE`);
     const { response, took } = await timed(activate());
     expect(response).toMatchObject({ status: 500, body: { ok: false, error: 'Internal server error' } });
     expect(took).toBeLessThan(10_000);

@@ -1,6 +1,10 @@
-/** What most files of tests begin with: a database or a gateway with accounts, which is closed after the last test of the file. */
+/**
+ * What most files of tests begin with: a database or a gateway with accounts, which is closed after the last test of the file. And a
+ * transaction that a test holds.
+ */
 
-import { afterAll } from 'vitest';
+import pg from 'pg';
+import { afterAll, onTestFinished } from 'vitest';
 import { type Account, createAccount } from './accounts.ts';
 import {
   openBeside,
@@ -50,4 +54,18 @@ export async function demoGateway() {
   const gateway = await openDemoGateway();
   afterAll(gateway.close);
   return gateway;
+}
+
+/**
+ * Leaves a transaction open over a connection of its own, until the test is finished, even if it fails: what waits for its locks would
+ * never end.
+ * @returns a function that ends it before.
+ */
+export async function holdTransaction({ options }: pg.Pool, sql: string): Promise<() => Promise<void>> {
+  const client = new pg.Client(options);
+  await client.connect();
+  const release = () => client.end();
+  onTestFinished(release);
+  await client.query(`BEGIN; ${sql}`);
+  return release;
 }
