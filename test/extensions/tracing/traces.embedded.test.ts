@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { operationSpans, requestSpans, statementSpans } from '../../../src/channels.ts';
 import { startTraces } from '../../../src/extensions/tracing/traces.ts';
 import { openGateway } from '../../../src/server/gateway.ts';
+import { release } from '../../../src/version.ts';
 import { newExchange } from '../../support/exchanges.ts';
 import { copyTemplate } from '../../support/gateway.ts';
 import { listen, shut } from '../../support/listen.ts';
@@ -55,7 +56,7 @@ describe('a traced gateway', () => {
   const upstream = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
 
   beforeAll(async () => {
-    vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test,service.version=7');
+    vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test');
     const paths: (string | undefined)[] = [];
     const collector = createServer(async (request, response) => {
       paths.push(request.url);
@@ -144,12 +145,12 @@ describe('a traced gateway', () => {
     expect(spans.filter(({ status }) => status.message)).toEqual([]);
   });
 
-  it('names the service and its version as the resource, with the attributes of OTEL_RESOURCE_ATTRIBUTES, which take precedence', () => {
+  it('names the service and its version as the resource, with the attributes of OTEL_RESOURCE_ATTRIBUTES', () => {
     const [resource] = resources;
     const attributes = Object.fromEntries(resource?.map(({ key, value }) => [key, value.stringValue]) ?? []);
     expect(attributes).toMatchObject({
       'service.name': 'dovetail',
-      'service.version': '7',
+      'service.version': release,
       'deployment.environment.name': 'test',
     });
   });
@@ -177,9 +178,11 @@ it('a traced gateway closes within 5 s although the collector does not respond',
 it('the log has one line a minute when traces are not delivered, with the reason; closing unsubscribes from all channels', async () => {
   let deliveries = 0;
   const targets = new Set<string | undefined>();
-  const collector = createServer(({ url }, response) => {
+  let delivered = '';
+  const collector = createServer(async (request, response) => {
+    delivered += Buffer.concat(await request.toArray()).toString();
     deliveries++;
-    targets.add(url);
+    targets.add(request.url);
     response.writeHead(400, { 'Content-Type': 'application/json' }).end('{}');
   });
   const { host } = new URL(await listen(collector));
@@ -187,6 +190,7 @@ it('the log has one line a minute when traces are not delivered, with the reason
   const lines: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line: string) => lines.push(line) });
   vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '1');
+  vi.stubEnv('OTEL_SERVICE_NAME', 'gate');
   const traces = startTraces(endpoint, logger);
   vi.unstubAllEnvs();
   const isTraced = () =>
@@ -206,5 +210,7 @@ it('the log has one line a minute when traces are not delivered, with the reason
   ]);
   expect(lines.join()).toContain(`"endpoint":"http://me:***@${host}/in?***"`);
   expect(targets).toEqual(new Set(['/in?key=secret']));
+  // The name that the environment gives takes precedence.
+  expect(delivered).toContain('{"key":"service.name","value":{"stringValue":"gate"}}');
   shut(collector);
 });

@@ -1,4 +1,7 @@
-/** Plugins from npm for the gateway of `others.slow.embedded.test.ts`: one counts the calls of resolvers, one changes each result, and one notes which documents it gets. */
+/**
+ * Plugins for the gateway of `others.slow.embedded.test.ts`: one notes each document that it gets, and two from npm count the calls of
+ * resolvers and change each result.
+ */
 
 import { appendFileSync } from 'node:fs';
 import { useOnResolve } from '@envelop/on-resolve';

@@ -82,7 +82,8 @@ it('plugins that count resolvers and change results do so on every transport', a
   }
   // No plugin is called for what the gateway rejects, nor for a response from the cache.
   const before = await readFile(resolved, 'utf8');
-  const tooMuch = `{ dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { segments { type } } } } } }`;
+  const tooMuch =
+    '{ dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { segments { type } } } } } }';
   expect(await send(json, { query: tooMuch })(gateway)).toContain('BAD_USER_INPUT');
   expect(await transports.POST?.(gateway)).toContain(changed);
   expect(await readFile(resolved, 'utf8')).toBe(before);
