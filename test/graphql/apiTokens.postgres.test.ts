@@ -51,11 +51,8 @@ const askFor = (list: string, count: number, at: TestGateway, token: string) =>
   );
 /** Changes a token, and waits until the gateway has heard of it. */
 async function changeToken({ feed }: TestGateway, id: number, change: string): Promise<void> {
-  const heard = new Promise<void>((resolve) => {
-    feed.subscribe((event) => event.kind === 'user' && event.table === 'ApiToken' && resolve());
-  });
   await gateway.database.pool.query(`UPDATE "ApiToken" SET ${change} WHERE id = $1`, [id]);
-  await heard;
+  expect(await feed.catchUp?.()).toBe(true);
 }
 const hold = (sql: string) => holdTransaction(gateway.database.pool, sql);
 /** Sends the beginning of a request. @returns a function that sends the rest. */
