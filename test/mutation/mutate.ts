@@ -23,8 +23,9 @@ const { values: options, positionals } = parseArgs({
     survivors: { type: 'boolean', default: false },
   },
 });
-/** The room, and parts of the names of the files of tests that take part: all without one. */
+/** The room, or several with commas between them, and parts of the names of the files of tests that take part: all without one. */
 const [room = '', ...filters] = positionals;
+const parts = room.split(',').map((part) => `src/${part}`);
 
 type Outcome = 'killed' | 'timed out' | 'survived' | 'not reached';
 
@@ -41,10 +42,12 @@ const isUnnoticed = ({ outcome }: Result) => outcome === 'survived' || outcome =
 
 mkdirSync(output, { recursive: true });
 const mutants = await instrumentSources();
-const all = mutants.filter(({ file }) => file === `src/${room}.ts` || file.startsWith(`src/${room}/`));
+const all = mutants.filter(({ file }) =>
+  parts.some((part) => file === `${part}.ts` || file.startsWith(`${part}/`)),
+);
 if (all.length === 0) throw new Error(`no mutants in src/${room}: name a folder or a file below src`);
 
-const report = join(output, `${room.replaceAll('/', '-')}.json`);
+const report = join(output, `${room.replaceAll(/[/,]/g, '-')}.json`);
 const before = new Set((readJson<Result[]>(report) ?? []).filter(isUnnoticed).map(placeOf));
 const drawn = options.survivors
   ? all.filter((mutant) => before.has(placeOf(mutant)))
@@ -77,7 +80,7 @@ function filesFor({ id, file }: Mutant): string[] {
     });
 }
 
-const vitest = await openVitest(`src/${room}`);
+const vitest = await openVitest(parts[1] === undefined ? `src/${room}` : 'src/');
 const specifications = new Map((await vitest.globTestSpecifications()).map((file) => [nameOf(file), file]));
 const projects = [...new Set([...specifications.keys()].map(projectOf))];
 const resultOf = new Map<Mutant, Pick<Result, 'outcome' | 'by'>>();

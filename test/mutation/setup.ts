@@ -10,7 +10,9 @@ import { getCurrentSuite } from 'vitest/suite';
 interface Switches {
   activeMutant?: string | undefined;
   hitCount: number;
-  hitLimit: number;
+  readonly hitLimit: number;
+  /** When the file ought to have ended, on the clock of `now`. */
+  deadline: number;
   /** Whether a test failed in this worker. */
   hasFailed?: boolean;
   /** The counters of the mutants by their id. The instrumenter distinguishes tests, which is not used here. */
@@ -38,17 +40,26 @@ declare module 'vitest' {
 vi.useRealTimers();
 vi.restoreAllMocks();
 
+/** The real clock, whatever a test puts in its place. */
+const now = performance.now.bind(performance);
 const isFirst = globalThis.__stryker__ === undefined;
 // The sources keep the objects that they find first.
-globalThis.__stryker__ ??= { hitCount: 0, hitLimit: 0, mutantCoverage: { static: {}, perTest: {} } };
+globalThis.__stryker__ ??= {
+  hitCount: 0,
+  deadline: 0,
+  // An endless loop reaches this, and throws. No test comes near it.
+  get hitLimit() {
+    return now() < this.deadline ? 500_000 : 0;
+  },
+  mutantCoverage: { static: {}, perTest: {} },
+};
 const switches = globalThis.__stryker__;
 const { file } = getCurrentSuite();
 // mutate.ts puts the mutant into the name of the file.
 const run = new URLSearchParams(file?.filepath.split('?')[1]);
 switches.activeMutant = run.get('mutant') || undefined;
 switches.hitCount = 0;
-// An endless loop reaches this, and throws. No test comes near it.
-switches.hitLimit = 500_000;
+switches.deadline = now() + 40_000;
 switches.mutantCoverage.static = {};
 
 // migration.ts puts the database there of which the file is to take copies.
