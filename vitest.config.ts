@@ -40,6 +40,7 @@ export default defineConfig({
     reporters: ['default', summarise(leftOut)],
     // A worker for many files, which then load the gateway once: half of the time would go into loading it.
     isolate: false,
+    setupFiles: 'test/support/setup/afterEach.ts',
     sequence: { sequencer: LongestFirst },
     // As long as a test needs that waits for something on a machine with much else to do.
     testTimeout: 90_000,

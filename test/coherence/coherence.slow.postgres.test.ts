@@ -8,7 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { listenToServer } from '../../src/database/feed/notify.ts';
 import { readLog } from '../support/feed.ts';
 import { openAt, openTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -43,7 +43,7 @@ const accounts = await createAccounts(database);
 const own = new pg.Pool({ ...database.pool.options, max: 20 });
 // The server may end connections before the pool does.
 own.on('error', () => {});
-slowDown();
+beforeEach(slowDown);
 const proxy = await openTcpProxy(database);
 const openChangeFeed = () => {
   const direct = { connectionString: proxy.url };

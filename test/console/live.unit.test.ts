@@ -3,7 +3,7 @@
 import { Client, fetchExchange, gql, type OperationResult } from '@urql/core';
 import { cacheExchange } from '@urql/exchange-graphcache';
 import type { Client as GraphqlWs, Sink, SubscribePayload } from 'graphql-ws';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { pipe, subscribe } from 'wonka';
 import { live, liveExchanges } from '../../console/src/api/live.ts';
 
@@ -23,12 +23,7 @@ const errorsWith = (code: string, retryAfter?: number) => [
   { message: `It is ${code}`, extensions: { code, retryAfter } },
 ];
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
+beforeEach(() => void vi.useFakeTimers());
 
 /** A fake of the graphql-ws client without a WebSocket: the test decides which results arrive. */
 function createFakeSocket() {

@@ -63,7 +63,6 @@ describe('a server', () => {
     const silent = await openSilentServer(greets);
     onTestFinished(silent.close);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
     let state = 'opening';
     const settled = open(undefined, silent.url).catch((error: Error) => {
       state = error.message;

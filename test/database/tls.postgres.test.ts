@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { chown, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { findServer } from '../../src/database/connection.ts';
 import { freePort } from '../support/freePort.ts';
 import { createFolder, initialiseData, type RunningServer, runServer } from '../support/postgres.ts';
@@ -33,7 +33,6 @@ const urlOf = (query: string, host = 'localhost') =>
 
 describe.skipIf(!hasOpenssl)('a server with a self-signed certificate', () => {
   let server: RunningServer | undefined;
-  const warn = vi.spyOn(process, 'emitWarning');
   beforeAll(async () => {
     folder = await createFolder();
     await initialiseData(folder, { ssl: 'on' });
@@ -43,9 +42,9 @@ describe.skipIf(!hasOpenssl)('a server with a self-signed certificate', () => {
     server = await runServer(folder, port);
   });
   // pg warns of some modes, once in a process.
-  afterEach(() => expect(warn).not.toHaveBeenCalled());
+  beforeEach(() => void vi.spyOn(process, 'emitWarning'));
+  afterEach(() => expect(process.emitWarning).not.toHaveBeenCalled());
   afterAll(async () => {
-    warn.mockRestore();
     await server?.stop('immediate');
     rmSync(folder, { recursive: true, force: true });
   });

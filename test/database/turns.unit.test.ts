@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createTurns, type RunInTurn } from '../../src/database/turns.ts';
 import { messages } from '../../src/errors.ts';
 
@@ -6,7 +6,6 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   vi.advanceTimersByTime(1_000);
 });
-afterEach(() => void vi.useRealTimers());
 
 /** Turns before a database, of which each statement takes 100 ms unless told otherwise. */
 function open({ connections = 2, maxWaiting = 100, duration = 100 } = {}) {

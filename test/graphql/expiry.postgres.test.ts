@@ -13,10 +13,7 @@ import { closeSockets, connectSocket } from '../support/sockets.ts';
 let account: Account;
 let names = 0;
 const { gateway } = await gatewayWith([]);
-afterEach(() => {
-  vi.restoreAllMocks();
-  closeSockets();
-});
+afterEach(closeSockets);
 
 const query = 'subscription { activeDttTemplate { databaseId } }';
 const expired = 'Unauthorized: the token has expired or was replaced';
@@ -142,7 +139,6 @@ describe('an expired token', () => {
     await expectEnds(all, account.dttTemplates[0]);
     // The change is what has them look at the clock. Without one they look every half a minute.
     expect(performance.now() - began).toBeLessThan(10_000);
-    clock.mockRestore();
   });
 });
 

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect, Socket } from 'node:net';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { addressOf } from '../../src/http/clientAddress.ts';
 import { mostConnections, timeouts, watchConnections } from '../../src/http/connections.ts';
 import type { Exchange } from '../../src/http/exchange.ts';
@@ -94,7 +94,6 @@ it.each<[state: string, grace: number, outcome: string | number | false, after: 
   ['rejected', 5_000, 'destroyed', 5_000],
 ])('a server that closes handles a connection, %s, within %d ms of grace: %s after %d ms', (...row) => {
   vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
   const [state, closing, outcome, after] = row;
   const server = createServer();
   server.maxConnections = 6;

@@ -1,5 +1,5 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { createDeadlines, type Exchange, openExchange, requestWithin } from '../../src/http/exchange.ts';
 import { nobodyListens } from '../support/exchanges.ts';
 
@@ -12,7 +12,6 @@ function open(complete = true, outer?: IncomingMessage): Exchange {
 
 it('the timer of a request fires once, that long after it was begun first and the body was sent, unless it is ended', () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  onTestFinished(() => void vi.useRealTimers());
   const late: unknown[] = [];
   const { begin, end } = createDeadlines(100, (exchange) => late.push(exchange));
   const [first, second, sending] = [open(), open(), open(false)];

@@ -1,7 +1,7 @@
 /** Rate limits, of one gateway and shared by several over one database. */
 
 import type pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createRateLimit } from '../../src/http/rateLimit.ts';
 import { databaseWith } from '../support/setUp.ts';
 
@@ -24,7 +24,6 @@ it('several gateways over one database let through about as many requests as one
   expect(through).toBeGreaterThanOrEqual(limit);
   expect(through).toBeLessThanOrEqual(limit + gateways.length * (limit / 20 + 1));
   expect(sharing.mock.calls.length).toBeLessThanOrEqual(20 + gateways.length);
-  sharing.mockRestore();
 });
 
 describe('a rate limit', () => {
@@ -32,9 +31,6 @@ describe('a rate limit', () => {
   beforeEach(() => {
     vi.spyOn(Date, 'now').mockImplementation(() => now);
     vi.spyOn(performance, 'now').mockImplementation(() => now);
-  });
-  afterEach(() => {
-    vi.restoreAllMocks();
   });
 
   it('lets so many requests a minute through, and says how many are left and for how long', async () => {

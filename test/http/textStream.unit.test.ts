@@ -1,9 +1,8 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { createTextStream } from '../../src/http/textStream.ts';
 
 it('a stream sends heartbeats to a client that has read all, and none after its end', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  onTestFinished(() => void vi.useRealTimers());
   let settle = (_: IteratorResult<string>) => {};
   const next = () => new Promise<IteratorResult<string>>((resolve) => (settle = resolve));
   const format = { opening: 'opening', heartbeat: 'beat', write: (text: string) => text, end: () => 'end' };

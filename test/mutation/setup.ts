@@ -3,7 +3,7 @@
  * sources for its first file only, so before that one, all are loaded here, and what that reaches is reported apart.
  */
 
-import { afterAll, beforeEach, inject, onTestFailed, vi } from 'vitest';
+import { afterAll, beforeEach, inject, onTestFailed } from 'vitest';
 import { getCurrentSuite } from 'vitest/suite';
 
 /** What the instrumented sources read and write. */
@@ -35,10 +35,6 @@ declare module 'vitest' {
     loaded?: string[];
   }
 }
-
-// A test that failed may have left its clock or its spies behind, and the tests of the next mutants would hang.
-vi.useRealTimers();
-vi.restoreAllMocks();
 
 /** The real clock, whatever a test puts in its place. */
 const now = performance.now.bind(performance);

@@ -43,7 +43,7 @@ export default defineConfig({
     silent: true,
     // A test or a hook that does not end in this time has noticed that something hangs.
     ...{ testTimeout: 15_000, hookTimeout: 15_000 },
-    setupFiles: 'test/mutation/setup.ts',
+    setupFiles: ['test/mutation/setup.ts', 'test/support/setup/afterEach.ts'],
     sequence: { sequencer: AsGiven },
     // A second worker would load the sources again, mostly to be stopped by a failure in the first.
     maxWorkers: 1,

@@ -1,6 +1,6 @@
 /** Errors at the paths of pages: HTML for browsers, and text for programs. */
 
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { gatewayWith } from '../support/setUp.ts';
 
 const { gateway } = await gatewayWith([]);
@@ -34,8 +34,7 @@ it.each([
 });
 
 it('the page of a failure names the request in the log, and the probe has one as well', async () => {
-  const failing = vi.spyOn(gateway.database.pool, 'query').mockRejectedValue(new Error('away') as never);
-  onTestFinished(() => failing.mockRestore());
+  vi.spyOn(gateway.database.pool, 'query').mockRejectedValue(new Error('away') as never);
   const response = await fetch(`${gateway.url}/readyz`, {
     headers: { ...browser, 'X-Request-Id': 'mine-1' },
   });

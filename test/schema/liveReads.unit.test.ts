@@ -1,7 +1,7 @@
 /** When a subscription is executed, and what it delivers, with a feed, token checks and results that the test controls. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Viewer } from '../../src/auth/viewer.ts';
 import { createWatchViewer } from '../../src/auth/watchViewer.ts';
 import { createKeyedQueue, createUserQueue } from '../../src/database/turns.ts';
@@ -328,7 +328,6 @@ describe('watching a viewer', () => {
 
   it('ends by the maximum age when the token was revoked without an announcement', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    onTestFinished(() => void vi.useRealTimers());
     const { next, setValid } = watch();
     await next();
     setValid(async () => false);
@@ -341,7 +340,6 @@ describe('watching a viewer', () => {
 
   it('retries after each failure, until an execution succeeds or the subscription ends', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
     const { next, following } = watch();
     await next();
     for (let failures = 0; failures < 3; failures++) {
@@ -363,7 +361,6 @@ describe('watching a viewer', () => {
 
   it('unsubscribes from the feed when the subscription ends, leaves no timer, and reports nothing more', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-    onTestFinished(() => void vi.useRealTimers());
     const { next, following, followers, announce, setValid } = watch();
     await next();
     expect(followers()).toBe(1);
@@ -411,7 +408,6 @@ describe('watching a viewer', () => {
       }
       await vi.advanceTimersByTimeAsync(isSet ? 30_000 : 1);
       expect([reports, followers()]).toEqual([['expired'], 0]);
-      vi.useRealTimers();
     }
   });
 });
@@ -464,8 +460,7 @@ it('the queue pauses after work of a key, even if it failed, and is given its du
 
 it('a user rests for as long as work of theirs took', async () => {
   const inTurn = createUserQueue();
-  const clock = vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValueOnce(50);
-  onTestFinished(() => clock.mockRestore());
+  vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValueOnce(50);
   const ended = await inTurn(1, async () => Date.now());
   const rest = (await inTurn(1, async () => Date.now())) - ended;
   expect(rest).toBeGreaterThanOrEqual(49);

@@ -151,10 +151,6 @@ describe('startWorkers', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   });
-  afterEach(() => {
-    vi.useRealTimers();
-    vi.restoreAllMocks();
-  });
 
   it.each<[string, number, boolean]>([
     ['it is told to before any of them serves', 0, true],

@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, expect, it, vi } from 'vitest';
 import type { BannerEntry } from '../../src/extensionPoints.ts';
 import { extensions } from '../../src/extensions/extensions.ts';
 import { listen as listenAt } from '../../src/http/port.ts';
@@ -96,7 +96,6 @@ it('a gateway closes everything, also after an extension has failed to, and repo
   const extension = extensions.find((each) => each.open);
   if (!extension) throw new Error('no extension opens anything');
   vi.spyOn(extension, 'open').mockResolvedValue({ close: () => Promise.reject(new Error('stuck')) });
-  onTestFinished(() => void vi.restoreAllMocks());
   await expect(open({ PORT: takenPort })).rejects.toThrow(`PORT ${takenPort} is taken`);
   const gateway = await open({});
   await expect(gateway.close()).rejects.toThrow('stuck');
@@ -131,7 +130,6 @@ it('the log has a line when the embedded engine fails, which says that no acknow
   // PGlite cannot start programs, and aborts.
   await expect(gateway.database.pool.query("COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
   await gateway.failure;
-  writing.mockRestore();
   const msg = 'the embedded database failed; what it has acknowledged is there at the next start';
   expect(log).toMatchObject([{ err: { message: expect.stringContaining('the engine broke off') }, msg }]);
   await gateway.close();

@@ -22,8 +22,6 @@ const viewerId = 1;
 
 let server: Server | undefined;
 afterEach(() => {
-  vi.useRealTimers();
-  vi.restoreAllMocks();
   server?.closeAllConnections();
   server?.close();
 });

@@ -1,7 +1,7 @@
 /** Records the SQL statements that this process sends for requests. */
 
 import pg from 'pg';
-import { afterEach, beforeEach, vi } from 'vitest';
+import { beforeEach, vi } from 'vitest';
 
 /** Records the statements of each test of the file, in the order in which they are sent. */
 export function noteStatements(): string[] {
@@ -21,9 +21,6 @@ export function noteStatements(): string[] {
         statements.push(String(text));
       return Reflect.apply(query, this, given);
     });
-  });
-  afterEach(() => {
-    vi.restoreAllMocks();
   });
   return statements;
 }

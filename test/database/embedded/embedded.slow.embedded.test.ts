@@ -49,7 +49,6 @@ function beforeEngine(work: (options: PGliteOptions) => Promise<void>): void {
   };
   // Of its two overloads, this one is used.
   spy.mockImplementation(open as unknown as typeof PGlite.create);
-  onTestFinished(() => spy.mockRestore());
 }
 
 async function query<Row extends pg.QueryResultRow>({ connection }: EmbeddedPostgres, sql: string) {
@@ -122,7 +121,6 @@ it('a folder of another user is left unchanged when it has a database, and is re
   const user = process.geteuid?.() ?? 0;
   // This process reports the id of another user as its own.
   vi.spyOn(process, 'geteuid').mockReturnValue(user + 1);
-  onTestFinished(() => void vi.restoreAllMocks());
   const before = contents(folder);
   await expect(openEmbedded(folder)).rejects.toThrow(
     `DATA_DIR ${JSON.stringify(folder)} belongs to user ${user}, who could not use the files that user ${user + 1} would leave there`,
@@ -260,7 +258,6 @@ describe('a new database', () => {
   it('is unpacked from the build, and is the same as one that is created and migrated', async () => {
     const dataDir = join(folder, 'new');
     const create = vi.spyOn(PGlite, 'create');
-    onTestFinished(() => create.mockRestore());
     const { pool, close } = await openDatabase({ DATABASE_URL: undefined, DATA_DIR: dataDir });
     onTestFinished(close);
     // Once to open it, whereas one that is created is opened twice.

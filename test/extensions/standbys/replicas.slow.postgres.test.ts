@@ -36,7 +36,6 @@ let gateways: StandbyGateway[] = [];
 let usual: StandbyGateway | undefined;
 afterAll(() => usual?.close());
 afterEach(async () => {
-  vi.restoreAllMocks();
   for (const line of held.splice(0)) line.release();
   // One that a test has stopped.
   for (const standby of pair) await standby.start();

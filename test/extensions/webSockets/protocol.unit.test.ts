@@ -2,7 +2,7 @@
 
 import { EventEmitter } from 'node:events';
 import { ReadableStream } from 'node:stream/web';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import type { Operations } from '../../../src/extensions/webSockets/operations.ts';
 import { createProtocol } from '../../../src/extensions/webSockets/protocol.ts';
@@ -13,7 +13,6 @@ import { createUserQuota } from '../../../src/http/userQuota.ts';
 import { OperationFailed } from '../../../src/schema/liveReads.ts';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
 
 const settled = () => vi.advanceTimersByTimeAsync(0);
 

@@ -6,7 +6,7 @@ import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createSchema, createYoga, mapAsyncIterator } from 'graphql-yoga';
-import { afterEach, beforeEach, expect, it, type Mock, vi } from 'vitest';
+import { beforeEach, expect, it, type Mock, vi } from 'vitest';
 import type { GatewayPlugin, RequestContext } from '../../../src/graphql/context.ts';
 import { acceptedBy, type StreamType, type WholeType } from '../../../src/graphql/overHttp.ts';
 import { judge } from '../../../src/graphql/plugins/liveQueries.ts';
@@ -15,7 +15,6 @@ import { jsonResponse } from '../../../src/http/response.ts';
 import { type Ending, errorsOf, OperationFailed } from '../../../src/schema/liveReads.ts';
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
 
 const events = 'text/event-stream';
 const multipart = 'multipart/mixed';

@@ -1,18 +1,13 @@
 /** The requests that an upstream allows for an account. */
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   type Budget,
   createBudget,
   type Priority,
 } from '../../../../src/extensions/upstream/client/budget.ts';
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
+beforeEach(() => void vi.useFakeTimers());
 
 /** A budget that advances the clock instead of waiting. */
 const createQuickBudget = (rate: number) =>

@@ -38,11 +38,7 @@ beforeEach(() => {
   check.mockResolvedValue(valid);
   tokens = createUpstreamTokens({ check, onBegin, onEnd, ttl, idle });
 });
-afterEach(() => {
-  tokens.close();
-  vi.restoreAllMocks();
-  vi.useRealTimers();
-});
+afterEach(() => tokens.close());
 
 const authenticate = (token: string, address = 'one') => tokens.authenticate(`Bearer ${token}`, address);
 

@@ -96,10 +96,7 @@ const open = () =>
     onFailure,
     onRejected,
   });
-afterEach(async () => {
-  await closeAccount(account);
-  vi.useRealTimers();
-});
+afterEach(() => closeAccount(account));
 
 /** The lists that each run was asked to read. */
 const parts = () => lists.mock.calls.map(([, , { onlyTemplates }]) => (onlyTemplates ? 'templates' : 'all'));

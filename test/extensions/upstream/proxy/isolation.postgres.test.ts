@@ -1,7 +1,7 @@
 /** Attacks on the cache of REST responses: whatever is stored of an account, no token of another account gets it. */
 
 import { request } from 'node:http';
-import { afterEach, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { createToken } from '../../../../src/auth/tokens.ts';
 import { forgetAccount } from '../../../../src/extensions/upstream/cli/forget.ts';
 import type { TestGateway } from '../../../support/gateway.ts';
@@ -26,7 +26,6 @@ async function open(options: FrontedOptions = {}) {
 }
 
 const { now } = performance;
-afterEach(() => void vi.restoreAllMocks());
 
 /** Has the clock show a time that is so many seconds ahead. */
 const advance = (seconds: number) =>

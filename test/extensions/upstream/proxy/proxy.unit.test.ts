@@ -10,10 +10,7 @@ const open = async (options?: ProxiedOptions) => {
   proxied = await openProxied(options);
   return proxied;
 };
-afterEach(() => {
-  vi.restoreAllMocks();
-  proxied?.close();
-});
+afterEach(() => proxied?.close());
 
 /** An upstream that responds with these headers, and numbers its responses. */
 function numbered(headers: Record<string, string> = {}, status = 200, more = '') {
