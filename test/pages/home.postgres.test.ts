@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Exchange } from '../../src/http/exchange.ts';
 import { allLinks } from '../../src/pages/links.ts';
 import { createPages } from '../../src/pages/pages.ts';
@@ -79,27 +79,31 @@ it('has commands that work unchanged', async () => {
   ]);
 });
 
-describe('without a demo token', () => {
-  async function pageWith(
-    env: Record<string, string>,
-    host?: string,
-    accounts?: { readonly use: string },
-  ): Promise<string> {
-    const feed = { listening: true };
-    const elsewhere = accounts && { ...accounts, arriving: '' };
-    const options = { config: readConfig(env), database, feed, accounts: elsewhere };
-    const pages = createPages(options, () => undefined);
-    // Only the members that the page reads.
-    const exchange = { path: '/', request: { method: 'GET', headers: { host } } } as unknown as Exchange;
-    return (await pages(exchange)).body.toString();
-  }
+async function pageWith(
+  env: Record<string, string>,
+  { host, use, token }: { host?: string | undefined; use?: string; token?: string } = {},
+): Promise<string> {
+  const feed = { listening: true };
+  const accounts = use === undefined ? undefined : { use, arriving: '' };
+  const pages = createPages({ config: readConfig(env), database, feed, accounts }, () => token);
+  // Only the members that the page reads.
+  const exchange = { path: '/', request: { method: 'GET', headers: { host } } } as unknown as Exchange;
+  return (await pages(exchange)).body.toString();
+}
 
+it('has no form that sends queries, and no command for one, with PERSISTED_OPERATIONS=only', async () => {
+  const only = { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: 'f.json' };
+  const page = await pageWith(only, { token: 'dvt_x' });
+  expect(page).not.toMatch(/id="demo"|\/graphql /);
+  expect(page).toContain('Bearer dvt_x');
+});
+
+describe('without a demo token', () => {
   it.each([
     ['npx dovetail-gateway', ''],
     ['docker compose exec gateway dovetail', 'docker compose exec gateway dovetail'],
   ])('has the commands that create an account, as they are run here: %s', async (program, given) => {
     vi.stubEnv('DOVETAIL_COMMAND', given);
-    onTestFinished(() => void vi.unstubAllEnvs());
     const page = await pageWith({ DATABASE_URL: 'postgresql://me:hunter2@db.example.com/d' });
     expect(page).not.toContain('id="demo"');
     expect(page).toContain(`${program} token create --user NAME --name first --scope manage`);
@@ -108,7 +112,7 @@ describe('without a demo token', () => {
   });
 
   it('says where accounts come from if they live elsewhere, and not how to get a demo account', async () => {
-    const page = await pageWith({ DATA_DIR: 'd' }, undefined, { use: 'Use your token. ' });
+    const page = await pageWith({ DATA_DIR: 'd' }, { use: 'Use your token. ' });
     expect(page).toContain('Use your token. A token for a user');
     expect(page).not.toContain('dovetail demo');
   });
@@ -116,7 +120,7 @@ describe('without a demo token', () => {
   it.each([undefined, '', 'a b', 'a/b', 'a"b', "a'b", 'a;b', '$(id)'])(
     'has the address localhost for the missing or invalid host %j',
     async (host) => {
-      expect(await pageWith({}, host)).toContain('curl localhost:4000/graphql');
+      expect(await pageWith({}, { host })).toContain('curl localhost:4000/graphql');
     },
   );
 

@@ -76,9 +76,10 @@ describe('the banner', () => {
 
   it('has the commands of the container where the gateway runs in one', () => {
     vi.stubEnv('DOVETAIL_COMMAND', 'docker compose exec gateway dovetail');
-    const text = print({ DATABASE_URL: 'postgresql://me:hunter2@postgres/d' }, { hasUsers: false });
-    vi.unstubAllEnvs();
+    const settings = { DATABASE_URL: 'postgresql://me:hunter2@postgres/d', PUBLIC_URL: 'https://a.example' };
+    const text = print(settings, { hasUsers: false });
     expect(text).toContain('Create one in either way:');
+    expect(text).toContain('https://a.example/guides/operations#users');
     expect(text).toContain('\n      docker compose exec gateway dovetail user create me --tier ultra\n');
     expect(text).not.toMatch(/npx|\*\*\*/);
   });

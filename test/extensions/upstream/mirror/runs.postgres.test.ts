@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { inTransaction, type Transaction } from '../../../../src/database/transaction.ts';
 import { createSignal } from '../../../../src/database/waiting.ts';
 import { createBudget } from '../../../../src/extensions/upstream/client/budget.ts';
@@ -45,9 +45,6 @@ beforeEach(() => {
   });
   runs = createRuns(database.pool, 1, logger);
   vi.useFakeTimers({ toFake: ['Date', 'performance'] });
-});
-afterEach(() => {
-  vi.useRealTimers();
 });
 
 function addSessions(from: number, to: number, version = 1): void {
@@ -193,6 +190,13 @@ describe('a session that is missing from the list', () => {
     expect(gone.filter((id) => ids.includes(id))).toEqual([7]);
     expect(ids).toHaveLength(150 - gone.length + 1);
     expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(gone.length - 1);
+  });
+
+  it('is removed also if it was the oldest, where the list has one page', async () => {
+    await refresh();
+    memory.dttSessions.delete(1);
+    await refresh();
+    expect(await database.client.dttSession.findUnique({ where: { id: 1 } })).toBeNull();
   });
 
   it('stays if the upstream still has it by its id, and the run checks no other missing session then', async () => {
