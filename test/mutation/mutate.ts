@@ -115,11 +115,21 @@ async function runInOrder(runs: Run[]): Promise<Map<number, string>> {
   vitest.state.filesMap.clear();
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications(modules);
   const failures = testModules.map((module) => [module.moduleId, failuresOf(module)[0]] as const);
-  const strays = unhandledErrors.map((error) => [pathOf(error), inspect(error)] as const);
   const indexOf = (path: string) => Number(new URLSearchParams(path.split('?')[1]).get('run') ?? -1);
-  return new Map(
+  const hanging = testModules.find((module) => module.state() === 'pending');
+  const strays = hanging ? [] : unhandledErrors.map((error) => [pathOf(error), inspect(error)] as const);
+  const found = new Map(
     [...strays, ...failures].flatMap(([path, message]) => (message ? [[indexOf(path), message]] : [])),
   );
+  if (!hanging) return found;
+  // setup.ts has ended its process: the files behind it run in another one.
+  const next = indexOf(hanging.moduleId) + 1;
+  const rest = await runInOrder(runs.slice(next));
+  found.set(next - 1, 'timed out in 60000ms before its first test');
+  return new Map([
+    ...found,
+    ...[...rest].map(([place, message]) => [place < 0 ? place : place + next, message] as const),
+  ]);
 }
 
 /** The file of tests during which an error was thrown. */

@@ -13,6 +13,8 @@ interface Switches {
   readonly hitLimit: number;
   /** When the file ought to have ended, on the clock of `now`. */
   deadline: number;
+  /** Ends the process some time after that. */
+  last?: NodeJS.Timeout;
   /** Whether a test failed in this worker. */
   hasFailed?: boolean;
   /** The counters of the mutants by their id. The instrumenter distinguishes tests, which is not used here. */
@@ -56,6 +58,10 @@ const run = new URLSearchParams(file?.filepath.split('?')[1]);
 switches.activeMutant = run.get('mutant') || undefined;
 switches.hitCount = 0;
 switches.deadline = now() + 40_000;
+clearTimeout(switches.last);
+// Vitest has no limit for what a file does before its first test. Then mutate.ts runs the other files in another process.
+if (switches.activeMutant !== undefined)
+  switches.last = setTimeout(() => process.kill(process.pid, 'SIGKILL'), 60_000).unref();
 switches.mutantCoverage.static = {};
 
 // migration.ts puts the database there of which the file is to take copies.
