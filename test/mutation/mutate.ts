@@ -4,11 +4,12 @@
  *     npm run mutate -- auth --draw 60 --seed anything
  */
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path/posix';
 import { inspect, parseArgs } from 'node:util';
 import { instrumentSources, type Mutant, output } from './instrument.ts';
 import { batchSize, draw, failuresOf, measureReach, nameOf, openVitest, print, readJson } from './reach.ts';
+import { workerFile } from './worker.ts';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -113,7 +114,10 @@ async function runInOrder(runs: Run[]): Promise<Map<number, string>> {
   });
   // What is kept of earlier runs is not needed.
   vitest.state.filesMap.clear();
+  rmSync(workerFile, { force: true });
+  const watch = setInterval(endHanging, 5_000);
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications(modules);
+  clearInterval(watch);
   const failures = testModules.map((module) => [module.moduleId, failuresOf(module)[0]] as const);
   const indexOf = (path: string) => Number(new URLSearchParams(path.split('?')[1]).get('run') ?? -1);
   const hanging = testModules.find((module) => module.state() === 'pending');
@@ -122,14 +126,24 @@ async function runInOrder(runs: Run[]): Promise<Map<number, string>> {
     [...strays, ...failures].flatMap(([path, message]) => (message ? [[indexOf(path), message]] : [])),
   );
   if (!hanging) return found;
-  // setup.ts has ended its process: the files behind it run in another one.
+  // The files behind it run in another process.
   const next = indexOf(hanging.moduleId) + 1;
   const rest = await runInOrder(runs.slice(next));
-  found.set(next - 1, 'timed out in 60000ms before its first test');
+  found.set(next - 1, `timed out in ${longest}ms`);
   return new Map([
     ...found,
     ...[...rest].map(([place, message]) => [place < 0 ? place : place + next, message] as const),
   ]);
+}
+
+/** How long a file of tests may take, in milliseconds. Vitest has no limit for an endless loop, nor for what comes before the first test. */
+const longest = 60_000;
+
+/** Ends the process that runs the tests if it stays at a file for longer. */
+function endHanging() {
+  if (!existsSync(workerFile) || Date.now() - statSync(workerFile).mtimeMs < longest) return;
+  process.kill(Number(readFileSync(workerFile, 'utf8')), 'SIGKILL');
+  rmSync(workerFile);
 }
 
 /** The file of tests during which an error was thrown. */

@@ -3,18 +3,16 @@
  * sources for its first file only, so before that one, all are loaded here, and what that reaches is reported apart.
  */
 
+import { writeFileSync } from 'node:fs';
 import { afterAll, beforeEach, inject, onTestFailed } from 'vitest';
 import { getCurrentSuite } from 'vitest/suite';
+import { workerFile } from './worker.ts';
 
 /** What the instrumented sources read and write. */
 interface Switches {
   activeMutant?: string | undefined;
   hitCount: number;
-  readonly hitLimit: number;
-  /** When the file ought to have ended, on the clock of `now`. */
-  deadline: number;
-  /** Ends the process some time after that. */
-  last?: NodeJS.Timeout;
+  hitLimit: number;
   /** Whether a test failed in this worker. */
   hasFailed?: boolean;
   /** The counters of the mutants by their id. The instrumenter distinguishes tests, which is not used here. */
@@ -38,30 +36,19 @@ declare module 'vitest' {
   }
 }
 
-/** The real clock, whatever a test puts in its place. */
-const now = performance.now.bind(performance);
 const isFirst = globalThis.__stryker__ === undefined;
 // The sources keep the objects that they find first.
-globalThis.__stryker__ ??= {
-  hitCount: 0,
-  deadline: 0,
-  // An endless loop reaches this, and throws. No test comes near it.
-  get hitLimit() {
-    return now() < this.deadline ? 500_000 : 0;
-  },
-  mutantCoverage: { static: {}, perTest: {} },
-};
+globalThis.__stryker__ ??= { hitCount: 0, hitLimit: 0, mutantCoverage: { static: {}, perTest: {} } };
 const switches = globalThis.__stryker__;
 const { file } = getCurrentSuite();
 // mutate.ts puts the mutant into the name of the file.
 const run = new URLSearchParams(file?.filepath.split('?')[1]);
 switches.activeMutant = run.get('mutant') || undefined;
 switches.hitCount = 0;
-switches.deadline = now() + 40_000;
-clearTimeout(switches.last);
-// Vitest has no limit for what a file does before its first test. Then mutate.ts runs the other files in another process.
-if (switches.activeMutant !== undefined)
-  switches.last = setTimeout(() => process.kill(process.pid, 'SIGKILL'), 60_000).unref();
+// A short endless loop reaches this, and throws. No test comes near it.
+switches.hitLimit = 500_000;
+// mutate.ts ends a process that stays at a file for too long.
+writeFileSync(workerFile, String(process.pid));
 switches.mutantCoverage.static = {};
 
 // migration.ts puts the database there of which the file is to take copies.
