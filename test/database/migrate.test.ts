@@ -26,7 +26,7 @@ import {
 } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { readConfig } from '../support/settings.ts';
-import { databaseWith } from '../support/setUp.ts';
+import { databaseWith, holdTransaction } from '../support/setUp.ts';
 
 const { database } = await databaseWith();
 
@@ -189,11 +189,9 @@ describe('a role that may only read and write rows', () => {
   });
 
   it('finds that no migration is pending without a wait for a concurrent migration', async () => {
-    const client = await data.pool.connect();
-    await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${migrationLock})`);
+    const release = await holdTransaction(data.pool, `SELECT pg_advisory_xact_lock(${migrationLock})`);
     expect(await migrate({ connectionString: url })).toEqual([]);
-    await client.query('ROLLBACK');
-    client.release();
+    await release();
   });
 
   it('waits for a concurrent migration when one is pending, and reports that it waits', async () => {
@@ -201,8 +199,7 @@ describe('a role that may only read and write rows', () => {
     await data.pool.query(
       `UPDATE "_prisma_migrations" SET rolled_back_at = now() WHERE migration_name = '${newest}'`,
     );
-    const client = await data.pool.connect();
-    await client.query(`BEGIN; SELECT pg_advisory_xact_lock(${migrationLock})`);
+    const release = await holdTransaction(data.pool, `SELECT pg_advisory_xact_lock(${migrationLock})`);
     let isSettled = false;
     let migrating: Promise<unknown> | undefined;
     await new Promise<void>((waiting) => {
@@ -213,8 +210,7 @@ describe('a role that may only read and write rows', () => {
         });
     });
     expect(isSettled).toBe(false);
-    await client.query('ROLLBACK');
-    client.release();
+    await release();
     await migrating;
     await data.pool.query('UPDATE "_prisma_migrations" SET rolled_back_at = NULL');
   });

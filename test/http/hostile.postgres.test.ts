@@ -9,7 +9,7 @@ import { type Events, subscribe } from '../support/events.ts';
 import { openBeside, openTestGateway, rest } from '../support/gateway.ts';
 import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
 import { hasWebSockets } from '../support/settings.ts';
-import { gatewayWith } from '../support/setUp.ts';
+import { gatewayWith, holdTransaction } from '../support/setUp.ts';
 import { closeSockets, connectSocket, openSocket } from '../support/sockets.ts';
 
 const timeouts = { head: 1_000, request: 1_500, silence: 5_000, idle: 5_000, closing: 300 };
@@ -251,8 +251,7 @@ describe('the gateway responds to', () => {
     const { client, pool } = gateway.database;
     const where = { id: alice.userId };
     await client.user.update({ where, data: { activeTemplateId: null } });
-    const holder = await pool.connect();
-    await holder.query('BEGIN; LOCK TABLE "DttDevice"');
+    const release = await holdTransaction(pool, 'LOCK TABLE "DttDevice"');
     const { socket, ended } = await openRaw(gateway.url);
     // The parser loses what it reads of the next request together with the end of this one. What follows while this request waits
     // is the body of one whose head was lost.
@@ -260,8 +259,7 @@ describe('the gateway responds to', () => {
     await sleep(200);
     socket.write(activate('{"isActive":true}'));
     await sleep(200);
-    await holder.query('ROLLBACK');
-    holder.release();
+    await release();
     expect(parseResponses(await ended())).toMatchObject([{ status: 200, headers: { connection: 'close' } }]);
     await sleep(200);
     expect(await client.user.findUnique({ where })).toMatchObject({ activeTemplateId: null });

@@ -6,7 +6,7 @@ import { startWorkers } from '../../src/server/cluster.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { rest } from '../support/gateway.ts';
 import { endProcesses, type ServedGateway, serve } from '../support/processes.ts';
-import { databaseWith } from '../support/setUp.ts';
+import { databaseWith, holdTransaction } from '../support/setUp.ts';
 
 const timeouts = { timeout: 30_000, interval: 50 };
 
@@ -79,20 +79,15 @@ it('several workers share the port, announce changes to each other, have common 
   await vi.waitFor(async () => expect(await counted()).toHaveLength(1), timeouts);
 
   // All processes get the signal, as from a terminal, and finish the requests in flight.
-  const holder = await database.pool.connect();
-  try {
-    await holder.query('BEGIN; LOCK TABLE "DttSession"');
-    const asked = Array.from({ length: 4 }, () => ask(gateway, '/dtt/sessions'));
-    const count = async () => (await database.pool.query(waiting)).rowCount;
-    await expect.poll(count, timeouts).toBeGreaterThan(0);
-    const workers = [...responding(gateway)].filter((pid) => pid !== first);
-    for (const pid of [...workers, gateway.child.pid ?? 0]) process.kill(pid, 'SIGTERM');
-    await sleep(200);
-    await holder.query('ROLLBACK');
-    for (const { status } of await Promise.all(asked)) expect(status).toBe(200);
-  } finally {
-    holder.release();
-  }
+  const release = await holdTransaction(database.pool, 'LOCK TABLE "DttSession"');
+  const asked = Array.from({ length: 4 }, () => ask(gateway, '/dtt/sessions'));
+  const count = async () => (await database.pool.query(waiting)).rowCount;
+  await expect.poll(count, timeouts).toBeGreaterThan(0);
+  const workers = [...responding(gateway)].filter((pid) => pid !== first);
+  for (const pid of [...workers, gateway.child.pid ?? 0]) process.kill(pid, 'SIGTERM');
+  await sleep(200);
+  await release();
+  for (const { status } of await Promise.all(asked)) expect(status).toBe(200);
   expect(await gateway.exit).toMatchObject({ code: 0 });
   expect(linesOf(gateway).filter(({ msg }) => msg === 'closed')).toHaveLength(2);
   for (const pid of responding(gateway)) expect(() => process.kill(pid, 0)).toThrow('ESRCH');

@@ -11,7 +11,7 @@ import { graphqlOnce, postJson } from '../../support/gateway.ts';
 import { seeded } from '../../support/random.ts';
 import { openRaw } from '../../support/rawHttp.ts';
 import { pathsFor } from '../../support/restResponses.ts';
-import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
+import { gatewayBeside, gatewayWith, holdTransaction } from '../../support/setUp.ts';
 import { noteStatements } from '../../support/statements.ts';
 
 const { gateway, database, bob } = await gatewayWith(['bob']);
@@ -316,20 +316,15 @@ describe('a request that waits', () => {
     const at = await gatewayBeside(database, { settings: { MAX_SUBSCRIPTIONS: '1' } });
     // The token is known from now on.
     await get(alice.token, path, {}, at);
-    const writer = await pool.connect();
-    try {
-      await writer.query('BEGIN; LOCK TABLE "DttDevice"');
-      const { socket } = await openRaw(at.url);
-      socket.write(
-        `GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice.token}\r\nIf-None-Match: *\r\nPrefer: wait=40\r\n\r\n`,
-      );
-      await sleep(200);
-      socket.destroy();
-      await sleep(100);
-    } finally {
-      await writer.query('COMMIT');
-      writer.release();
-    }
+    const release = await holdTransaction(pool, 'LOCK TABLE "DttDevice"');
+    const { socket } = await openRaw(at.url);
+    socket.write(
+      `GET /api/v1/dtt HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice.token}\r\nIf-None-Match: *\r\nPrefer: wait=40\r\n\r\n`,
+    );
+    await sleep(200);
+    socket.destroy();
+    await sleep(100);
+    await release();
     expect((await get(alice.token, '/dtt', {}, at)).status).toBe(200);
     await sleep(200);
     const again = await get(alice.token, '/dtt', { 'If-None-Match': '*', Prefer: 'wait=0' }, at);

@@ -2,6 +2,7 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import { rest, type TestGateway } from '../../../support/gateway.ts';
+import { holdTransaction } from '../../../support/setUp.ts';
 import {
   activate,
   arrive,
@@ -68,15 +69,13 @@ describe('a write', () => {
       await arrive(gateway, alice);
       const name = async () => String(Object((await rest(other, alice, '/dtt/templates/1')).body).data?.name);
       const before = await name();
-      const client = await database.pool.connect();
-      await client.query('BEGIN; SELECT FROM "MirroredAccount" FOR UPDATE');
+      const lock = 'SELECT FROM "MirroredAccount" FOR UPDATE';
+      const release = what === 'is locked' ? await holdTransaction(database.pool, lock) : undefined;
       const { query } = database.pool;
-      const spy = vi.spyOn(database.pool, 'query');
-      if (what !== 'is locked') {
-        await client.query('ROLLBACK');
+      if (!release) {
         let hasFailed = false;
         // Its parameters are those of `query`, which has many forms.
-        spy.mockImplementation(((...all: unknown[]) => {
+        vi.spyOn(database.pool, 'query').mockImplementation(((...all: unknown[]) => {
           if (hasFailed || !String(all[0]).includes('"writtenAt" = greatest'))
             return Reflect.apply(query, database.pool, all);
           hasFailed = true;
@@ -85,10 +84,8 @@ describe('a write', () => {
       }
       await patch(gateway, alice, '/dtt/templates/1', { name: 'A new name' });
       expect(before).not.toBe('A new name');
-      expect(await name()).toBe('A new name');
-      spy.mockRestore();
-      if (what === 'is locked') await client.query('ROLLBACK');
-      client.release();
+      await expect.poll(name).toBe('A new name');
+      await release?.();
       const shown = async () =>
         (await ask(other, alice, '{ dttTemplate(databaseId: 1) { name } }')).body.data?.dttTemplate.name;
       await expect.poll(shown).toBe('A new name');
