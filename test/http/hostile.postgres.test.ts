@@ -156,10 +156,11 @@ describe('the gateway rejects', () => {
 });
 
 describe('the gateway responds to', () => {
-  it('an activation as long as the limit, a byte order mark before JSON, and a body where none is expected', async () => {
+  it('an activation and an operation as long as the limit, a byte order mark before JSON, and a body where none is expected', async () => {
     const mark = '\xef\xbb\xbf';
     const longest = activate(`${mark}{"isActive":true}`.padEnd(64 * 1024));
-    const responses = await responsesTo(longest + graphql(mark + validBody) + post('/healthz', long));
+    const operation = graphql((mark + validBody).padEnd(256 * 1024));
+    const responses = await responsesTo(longest + operation + post('/healthz', long));
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 405, 200]);
   });
 

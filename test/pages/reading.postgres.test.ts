@@ -19,6 +19,7 @@ it('every guide is a page that loads its own files alone, and is revalidated', a
     const response = await fetch(gateway.url + path);
     const page = await response.text();
     expect(response.status).toBe(200);
+    expect(page.match(/aria-current="page">[^<]*/g)).toContain('aria-current="page">Guides');
     expect(page).not.toMatch(/\{\{(header|html|title|contents)\}\}| style="/);
     const files = [...page.matchAll(/ (?:src|data-index)="([^"]+)"/g)].map(([, file = '']) => file);
     const loaded = files.map((file) => new URL(file, response.url).pathname);
