@@ -28,6 +28,17 @@ it('the active or latest record is also a field of the viewer, and of each owner
   expect(dttSessions.nodes).toEqual(alice.dttSessions.map(() => ({ owner: byRootField })));
 });
 
+it('no lock is active, nor a template of one, when its session has ended', async () => {
+  const where = { ownerId: alice.userId, isActive: true };
+  const [active] = await client.lockSession.updateManyAndReturn({
+    where,
+    data: { isActive: false },
+  });
+  const data = await ask('{ activeLockTemplate { databaseId } activeLockSession { databaseId } }');
+  expect(data).toEqual({ activeLockTemplate: null, activeLockSession: null });
+  await client.lockSession.update({ where: { id: active?.id ?? 0 }, data: { isActive: true } });
+});
+
 describe('a link', () => {
   const [even, odd] = [
     [0, 2, 4],

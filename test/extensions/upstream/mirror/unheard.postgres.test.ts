@@ -26,13 +26,14 @@ function hideLists({ service }: FrontedService, path?: RegExp): void {
 }
 
 it.each([
-  ['at a gateway whose feed is down', false],
-  ['at one whose feed is late, for a client that sends the position of the write', true],
-])('a write that has not been read back is not hidden by older data %s', async (_, isLate) => {
+  ['at a gateway whose feed is down', 'down'],
+  ['at one whose feed may have missed something', 'back'],
+  ['at one whose feed is late, for a client that sends the position of the write', 'late'],
+])('a write that has not been read back is not hidden by older data %s', async (_, state) => {
   const fronted = await open({ waits });
   const { gateway, openAnother } = fronted;
-  const { feed, falter } = createFakeFeed();
-  if (!isLate) falter();
+  const { feed, falter, announceAll } = createFakeFeed();
+  if (state === 'down') falter();
   const other = await openAnother({}, feed);
   await arrive(gateway, alice);
   await arrive(other, alice);
@@ -44,7 +45,8 @@ it.each([
     const written = await patch(gateway, alice, '/dtt/templates/1', { name });
     const position = written.headers.get('Dovetail-Position') ?? '';
     expect([written.status, position !== '']).toEqual([200, true]);
-    if (isLate) headers = { 'Dovetail-Position': position };
+    if (state === 'late') headers = { 'Dovetail-Position': position };
+    if (state === 'back') announceAll();
   }
   for (let times = 0; times < 2; times++)
     expect(await read(other, headers)).toEqual({ status: 503, age: null, name: undefined });
