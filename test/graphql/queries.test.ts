@@ -40,6 +40,17 @@ it('no lock is active, nor a template of one, when its session has ended', async
 });
 
 describe('a link', () => {
+  it.each(['xy', 'yx'])('has what each place selects beside a fragment that both have: %s', async (order) => {
+    const places = {
+      x: `x: dttSession(databaseId: ${alice.dttSessions[0]}) { ...F }`,
+      y: `y: dttSession(databaseId: ${alice.dttSessions[0]}) { ...F template { targetDepth } }`,
+    };
+    const query = order === 'xy' ? places.x + places.y : places.y + places.x;
+    const data = await ask(`{ ${query} } fragment F on DttSession { template { name } }`);
+    const name = 'Program 0 of alice';
+    expect(data).toEqual({ x: { template: { name } }, y: { template: { name, targetDepth: 50 } } });
+  });
+
   const [even, odd] = [
     [0, 2, 4],
     [1, 3],
