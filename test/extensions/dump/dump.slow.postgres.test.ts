@@ -51,7 +51,7 @@ beforeAll(async () => {
   const other = await createAccount(database.client, 'bob');
   const { pool, client } = database;
   await pool.query(`UPDATE "User" SET "profileTitle" = $1, "activeTemplateId" = $2 WHERE id = $3`, [
-    `\t\\N \\. \r\n"it's"\u2028\\`,
+    `\t\\N \\. \r\n"it's 'so'"\u2028\\`,
     account.dttTemplates[0],
     account.userId,
   ]);
@@ -193,6 +193,8 @@ describe('a dump', () => {
     const { stderr } = await runHere(['dump'], { DATABASE_URL });
     expect(stderr).toMatch(/^Could not dump the database .*: permission denied for sequence \S+\n$/);
     expect((await runHere(['load', file], { DATABASE_URL })).stderr).toMatch(/: permission denied for .*\n$/);
+    // Where there is a direct connection, both take that.
+    expect(await runHere(['dump'], { DATABASE_URL, DATABASE_DIRECT_URL: url })).toMatchObject({ code: 0 });
     await queryOnce(url, `GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO ${role}`);
     expect(await runHere(['dump'], { DATABASE_URL })).toMatchObject({ code: 0 });
   });
