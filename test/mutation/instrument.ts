@@ -4,10 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Instrumenter } from '@stryker-mutator/instrumenter';
+import { output } from './output.ts';
 import { addSqlMutator } from './sql.ts';
-
-/** Where the copies are, and what was measured. */
-export const output = 'test/output/mutation';
 
 /** A fault that can be switched on. */
 export interface Mutant {

@@ -4,12 +4,12 @@
  *     npm run mutate -- auth --draw 60 --seed anything
  */
 
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path/posix';
 import { inspect, parseArgs } from 'node:util';
-import { instrumentSources, type Mutant, output } from './instrument.ts';
+import { instrumentSources, type Mutant } from './instrument.ts';
+import { output, workerFile } from './output.ts';
 import { batchSize, draw, failuresOf, measureReach, nameOf, openVitest, print, readJson } from './reach.ts';
-import { workerFile } from './worker.ts';
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
@@ -41,7 +41,6 @@ const placeOf = ({ file, place, mutator, replacement }: Omit<Mutant, 'id'>) =>
   [file, place, mutator, replacement].join(' ');
 const isUnnoticed = ({ outcome }: Result) => outcome === 'survived' || outcome === 'not reached';
 
-mkdirSync(output, { recursive: true });
 const mutants = await instrumentSources();
 const all = mutants.filter(({ file }) =>
   parts.some((part) => file === `${part}.ts` || file.startsWith(`${part}/`)),

@@ -1,7 +1,7 @@
 /** Which mutants each file of tests reaches, from one run without a mutant. */
 
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { relative } from 'node:path/posix';
 import {
   createVitest,
@@ -10,7 +10,8 @@ import {
   type TestSpecification,
   type Vitest,
 } from 'vitest/node';
-import { type Mutant, output, sources } from './instrument.ts';
+import { type Mutant, sources } from './instrument.ts';
+import { output } from './output.ts';
 
 /** What a file of tests reaches. */
 interface Reach {
@@ -68,6 +69,8 @@ export function readJson<Content>(file: string): Content | undefined {
 /** @param mutated the start of the names of the sources in whose place the copies are loaded. */
 export function openVitest(mutated: string, reporter: Reporter = {}): Promise<Vitest> {
   process.env.MUTATED = mutated;
+  // Workers write there, too.
+  mkdirSync(output, { recursive: true });
   const settings = { watch: false, reporters: [reporter] };
   return createVitest('test', { config: 'test/mutation/vitest.config.ts', ...settings });
 }

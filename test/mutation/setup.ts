@@ -6,7 +6,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeEach, inject, onTestFailed } from 'vitest';
 import { getCurrentSuite } from 'vitest/suite';
-import { workerFile } from './worker.ts';
+import { workerFile } from './output.ts';
 
 /** What the instrumented sources read and write. */
 interface Switches {

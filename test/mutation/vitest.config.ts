@@ -5,7 +5,7 @@ import { join, relative } from 'node:path/posix';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import base from '../../vitest.config.ts';
-import { output } from './instrument.ts';
+import { output } from './output.ts';
 
 /** Keeps the order in which the files were given. */
 class AsGiven extends BaseSequencer {
