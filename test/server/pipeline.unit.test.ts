@@ -221,3 +221,10 @@ it('two extensions cannot take part at a moment that has one', () => {
   const lines = [...(first.lines ?? []), ...(second.lines ?? [])];
   expect(joinHooks([first, others])).toMatchObject({ longest: 1, lines });
 });
+
+it('a read waits for one extension after the other, and the first response of one is that of the request', async () => {
+  const waits = [undefined, jsonResponse(400, ''), undefined].map((early) => vi.fn(async () => early));
+  const { ask } = await open({}, { hooks: joinHooks(waits.map((beforeRead) => ({ beforeRead }))) });
+  expect((await ask('/api/v1/dtt')).status).toBe(400);
+  expect(waits.map(({ mock }) => mock.calls.length)).toEqual([1, 1, 0]);
+});
