@@ -27,7 +27,7 @@ const all = readdirSync('src/extensions', { withFileTypes: true }).flatMap((entr
  * The tests of the core. Those of the documents, of the files for operators and of the package name extensions or their packages,
  * which are there for users.
  */
-const others = ['docs', 'ops', 'extensions', 'bench', 'large', 'package.unit.test.ts'];
+const others = ['docs', 'ops', 'extensions', 'bench', 'large', 'package.slow.unit.test.ts'];
 const testsOfCore = readdirSync('test')
   .filter((name) => !others.includes(name))
   .map((name) => `test/${name}`);

@@ -1,7 +1,8 @@
 /** Gateways for tests that read from standbys. */
 
 import { extensions } from '../../../src/extensions/extensions.ts';
-import { openReplicas, type Replicas } from '../../../src/extensions/standbys/replicas.ts';
+import { standbys } from '../../../src/extensions/standbys/extension.ts';
+import type { Replicas } from '../../../src/extensions/standbys/replicas.ts';
 import {
   openTestGateway,
   type TestDatabase,
@@ -18,20 +19,24 @@ export async function openStandbyGateway(
   urls: readonly string[],
   options: TestGatewayOptions = {},
 ): Promise<StandbyGateway> {
-  const bounds = { connections: 5, statement: 10_000 };
   let replicas: Replicas | undefined;
   const gateway = await openTestGateway(database, {
     ...options,
-    extensions: [
-      ...extensions,
-      {
-        settings: {},
-        async open(_, { database: { sql }, feed }) {
-          replicas = await openReplicas({ sql, feed, limits: bounds, urls, onChange() {} });
-          return replicas;
-        },
+    settings: {
+      DATABASE_URL: String(database.pool.options.connectionString),
+      DATABASE_REPLICA_URLS: urls.join(','),
+      DATABASE_CONNECTIONS: '5',
+      ...options.settings,
+    },
+    extensions: extensions.map((extension) => ({
+      ...extension,
+      async open(...given) {
+        const hooks = await extension.open?.(...given);
+        // Its hooks are those of the replicas, and more.
+        if (extension.settings === standbys.settings) replicas = hooks as Replicas;
+        return hooks;
       },
-    ],
+    })),
   });
   if (!replicas) throw new Error('it has no standbys');
   return { ...gateway, replicas };
