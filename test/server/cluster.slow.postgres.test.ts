@@ -173,6 +173,16 @@ describe('startWorkers', () => {
     expect(log()).toEqual([]);
   });
 
+  it('replaces a worker that dies while the others start, once they serve', async () => {
+    const { workers, logger } = open();
+    const starting = startWorkers(2, logger);
+    await workers[0]?.serve();
+    workers[0]?.emit('exit', null, 'SIGKILL');
+    await workers[1]?.serve();
+    await starting;
+    expect(workers).toHaveLength(3);
+  });
+
   it('replaces a worker that did not run for a second only after a second, each time', async () => {
     const { workers } = await openServing();
     for (let count = 2; count < 6; count++) {

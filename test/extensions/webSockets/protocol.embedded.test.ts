@@ -183,6 +183,11 @@ describe('a request for a WebSocket', () => {
     };
   }
 
+  it.each(['https://app.example', gateway.url])('from a page of %s is accepted', async (origin) => {
+    const socket = await openSocket(gateway, { headers: { Origin: origin } });
+    expect(socket.socket.readyState).toBe(socket.socket.OPEN);
+  });
+
   const [subprotocol, name] = ['Sec-WebSocket-Protocol', 'graphql-transport-ws'];
   it.each([
     ['at another path', {}, 426, 'WebSockets are opened at /graphql', '/api/v1/dtt'],

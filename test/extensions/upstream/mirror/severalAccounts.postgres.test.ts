@@ -48,8 +48,15 @@ describe('a template that several accounts see', () => {
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
   });
 
-  it('of an owner who has no account here is given to another one', async () => {
-    for (const ownerId of [98, 99]) {
+  it('and is public stays in the library of the others when its owner changes it', async () => {
+    await pull(1, 2);
+    memory.dttTemplates.set(7, { version: 2, ownerId: 1 });
+    await pull(1);
+    expect(await libraries()).toEqual(['1: 7*', '2: 7']);
+  });
+
+  it('is given away by an account, and then by an owner who has no account here', async () => {
+    for (const ownerId of [2, 98, 99]) {
       memory.dttTemplates.set(7, { ...one, ownerId });
       await pull(2);
     }
