@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { listedTypes } from '../../src/database/models.ts';
 import { importTemplate } from '../support/accounts.ts';
-import { databaseWith } from '../support/setUp.ts';
+import { attemptIn, databaseWith } from '../support/setUp.ts';
 
 const { database, alice, bob } = await databaseWith('alice', 'bob');
 await importTemplate(database.client, alice, bob.dttTemplates[0]);
@@ -184,14 +184,8 @@ describe('the database', () => {
       for (const sql of writes) {
         const place = `${constraint}: ${sql}`;
         expected[place] = constraint;
-        const client = await database.pool.connect();
-        await client.query('BEGIN');
-        outcomes[place] = await client.query(sql).then(
-          ({ rowCount }) => `wrote ${rowCount} rows`,
-          (error) => error.constraint ?? error.message,
-        );
-        await client.query('ROLLBACK');
-        client.release();
+        const outcome = await attemptIn(database.pool, sql);
+        outcomes[place] = typeof outcome === 'string' ? outcome : (outcome.constraint ?? outcome.message);
       }
     }
     expect(outcomes).toEqual(expected);

@@ -168,24 +168,20 @@ describe('a role that may only read and write rows', () => {
     const gateway = await openGateway(readConfig(settings));
     const nameOf = async () =>
       (await graphqlOnce(gateway, account.token, '{ viewer { profileTitle } }')).data;
-    try {
-      expect(await nameOf()).toEqual({ viewer: { profileTitle: 'Title of alice' } });
-      const [, second] = account.dttTemplates;
-      const { status } = await postJson(gateway, account.token, `/dtt/templates/${second}`, {
-        isActive: true,
-      });
-      expect(status).toBe(200);
-      // A change that another role makes is received.
-      await data.pool.query(`UPDATE "User" SET "profileTitle" = 'New' WHERE id = ${account.userId}`);
-      await expect.poll(nameOf).toEqual({ viewer: { profileTitle: 'New' } });
-      const counted = () => names(`SELECT key AS name FROM "RateLimit"`, data);
-      await expect.poll(counted).toHaveLength(1);
-      const used = () =>
-        names(`SELECT id::text AS name FROM "ApiToken" WHERE "lastUsedAt" IS NOT NULL`, data);
-      await expect.poll(used).toHaveLength(1);
-    } finally {
-      await gateway.close();
-    }
+    onTestFinished(() => gateway.close());
+    expect(await nameOf()).toEqual({ viewer: { profileTitle: 'Title of alice' } });
+    const [, second] = account.dttTemplates;
+    const { status } = await postJson(gateway, account.token, `/dtt/templates/${second}`, {
+      isActive: true,
+    });
+    expect(status).toBe(200);
+    // A change that another role makes is received.
+    await data.pool.query(`UPDATE "User" SET "profileTitle" = 'New' WHERE id = ${account.userId}`);
+    await expect.poll(nameOf).toEqual({ viewer: { profileTitle: 'New' } });
+    const counted = () => names(`SELECT key AS name FROM "RateLimit"`, data);
+    await expect.poll(counted).toHaveLength(1);
+    const used = () => names(`SELECT id::text AS name FROM "ApiToken" WHERE "lastUsedAt" IS NOT NULL`, data);
+    await expect.poll(used).toHaveLength(1);
   });
 
   it('finds that no migration is pending without a wait for a concurrent migration', async () => {

@@ -29,17 +29,8 @@ async function check(text: string, message?: string, { before = schema, release 
   const write = (content: string) => writeFile(join(folder, 'schema.graphql'), content);
   const commit = async (...message: string[]) => {
     await run(folder, 'git', 'add', '.');
-    const { code } = await run(
-      folder,
-      'git',
-      ...author,
-      'commit',
-      '--quiet',
-      '--allow-empty',
-      '-m',
-      ...message,
-    );
-    expect(code).toBe(0);
+    const committed = await run(folder, 'git', ...author, 'commit', '--allow-empty', '-m', ...message);
+    expect(committed.code).toBe(0);
   };
   await write(before);
   await writeFile(join(folder, 'package.json'), '{"version":"1.2.0"}');

@@ -69,3 +69,16 @@ export async function holdTransaction({ options }: pg.Pool, sql: string): Promis
   await client.query(`BEGIN; ${sql}`);
   return release;
 }
+
+/** What comes of a write, which is rolled back: its number of rows, or its error. */
+export async function attemptIn(pool: pg.Pool, sql: string, first = ''): Promise<string | pg.DatabaseError> {
+  const client = await pool.connect();
+  await client.query(`BEGIN; ${first}`);
+  const outcome = await client.query(sql).then(
+    ({ rowCount }) => `wrote ${rowCount} rows`,
+    (error) => error,
+  );
+  await client.query('ROLLBACK');
+  client.release();
+  return outcome;
+}

@@ -77,19 +77,14 @@ describe('a folder', () => {
     await copyTemplate();
     beforeEngine(({ dataDir: path = '' }) => copyFolder(join(folder, 'postgres'), path));
     const umask = process.umask(0);
-    try {
-      const opened = await openEmbedded(dataDir);
-      const modes = ['.', '.s.PGSQL.5432'].map(
-        async (name) => (await stat(join(dataDir, name))).mode & 0o777,
-      );
-      expect(await Promise.all(modes)).toEqual([0o700, 0o600]);
-      await query(opened, 'CREATE TABLE more AS SELECT 1 AS value');
-      await expectPrivate(dataDir);
-      await opened.close();
-      await expectPrivate(dataDir);
-    } finally {
-      process.umask(umask);
-    }
+    onTestFinished(() => void process.umask(umask));
+    const opened = await openEmbedded(dataDir);
+    const modes = ['.', '.s.PGSQL.5432'].map(async (name) => (await stat(join(dataDir, name))).mode & 0o777);
+    expect(await Promise.all(modes)).toEqual([0o700, 0o600]);
+    await query(opened, 'CREATE TABLE more AS SELECT 1 AS value');
+    await expectPrivate(dataDir);
+    await opened.close();
+    await expectPrivate(dataDir);
     // Not every tool can copy a socket.
     const entries = await readdir(dataDir, { withFileTypes: true });
     expect(entries.filter((entry) => entry.isSocket())).toEqual([]);

@@ -26,20 +26,17 @@ const rejection = 'This database has users of its own';
 
 it('checkOnlyDemo rejects users that have only the names of the demo account', async () => {
   const other = await openTestDatabase();
-  try {
-    for (const username of ['coach', 'demo']) {
-      await other.client.user.create({ data: { username } });
-      await expect(checkOnlyDemo(other.pool)).rejects.toThrow(rejection);
-    }
-    expect(await other.client.user.count()).toBe(2);
-    await other.client.user.deleteMany();
-    await other.client.mirror.create({ data: { source: 'https://example.com' } });
-    await expect(checkOnlyDemo(other.pool, [{ table: 'Mirror' }])).rejects.toThrow(
-      'or accounts that live elsewhere',
-    );
-  } finally {
-    await other.close();
+  onTestFinished(() => other.close());
+  for (const username of ['coach', 'demo']) {
+    await other.client.user.create({ data: { username } });
+    await expect(checkOnlyDemo(other.pool)).rejects.toThrow(rejection);
   }
+  expect(await other.client.user.count()).toBe(2);
+  await other.client.user.deleteMany();
+  await other.client.mirror.create({ data: { source: 'https://example.com' } });
+  await expect(checkOnlyDemo(other.pool, [{ table: 'Mirror' }])).rejects.toThrow(
+    'or accounts that live elsewhere',
+  );
 });
 
 it('`demo` prints a new token each time, which replaces the one before', async () => {

@@ -180,27 +180,22 @@ it.each([
   ['is missing', undefined],
 ])('finds each trigger that announces changes and %s (%s)', async (state, change) => {
   const client = await database.pool.connect();
-  try {
-    expect(await findSilentTriggers(client)).toEqual([]);
-    const { rows } = await client.query<{ table: string; trigger: string }>(
-      `SELECT relname AS table, tgname AS trigger FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
-       WHERE tgname LIKE 'announce\\_%' OR tgname = 'await_writers'`,
-    );
-    expect(rows.length).toBeGreaterThan(50);
-    await client.query('BEGIN');
-    for (const { table, trigger } of rows)
-      await client.query(
-        change ? `ALTER TABLE "${table}" ${change}` : `DROP TRIGGER ${trigger} ON "${table}"`,
-      );
-    const found = (await findSilentTriggers(client)).filter(({ does }) => does === 'announce');
-    await client.query('ROLLBACK');
-    const byName = (one: { table: string; trigger: string }) => `${one.table} ${one.trigger}`;
-    expect(new Set(found.map(byName))).toEqual(new Set(rows.map(byName)));
-    expect(found).toHaveLength(rows.length);
-    expect(new Set(found.map((each) => each.state))).toEqual(new Set([state]));
-  } finally {
-    client.release();
-  }
+  onTestFinished(() => client.release(true));
+  expect(await findSilentTriggers(client)).toEqual([]);
+  const { rows } = await client.query<{ table: string; trigger: string }>(
+    `SELECT relname AS table, tgname AS trigger FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+     WHERE tgname LIKE 'announce\\_%' OR tgname = 'await_writers'`,
+  );
+  expect(rows.length).toBeGreaterThan(50);
+  await client.query('BEGIN');
+  for (const { table, trigger } of rows)
+    await client.query(change ? `ALTER TABLE "${table}" ${change}` : `DROP TRIGGER ${trigger} ON "${table}"`);
+  const found = (await findSilentTriggers(client)).filter(({ does }) => does === 'announce');
+  await client.query('ROLLBACK');
+  const byName = (one: { table: string; trigger: string }) => `${one.table} ${one.trigger}`;
+  expect(new Set(found.map(byName))).toEqual(new Set(rows.map(byName)));
+  expect(found).toHaveLength(rows.length);
+  expect(new Set(found.map((each) => each.state))).toEqual(new Set([state]));
 });
 
 it('finds triggers that are missing, as on a table that was created anew', async () => {

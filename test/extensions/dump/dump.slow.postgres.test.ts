@@ -148,15 +148,12 @@ describe('a dump', () => {
 
   it('has all rows while others are written beside it', async () => {
     const database = await openDatabase({ DATABASE_URL: undefined, DATA_DIR });
-    try {
-      const files = [1, 2, 3].map((each) => join(newFolder(), `${each}.sql`));
-      await Promise.all(files.map((each) => runDump(readConfig({ DATA_DIR }), each)));
-      const whole = (await runHere(['dump'], { DATA_DIR })).stdout;
-      for (const each of files) expect(await readFile(each, 'utf8')).toBe(whole);
-      expect((await database.pool.query('SELECT FROM pg_cursors WHERE is_holdable')).rows).toEqual([]);
-    } finally {
-      await database.close();
-    }
+    onTestFinished(() => database.close());
+    const files = [1, 2, 3].map((each) => join(newFolder(), `${each}.sql`));
+    await Promise.all(files.map((each) => runDump(readConfig({ DATA_DIR }), each)));
+    const whole = (await runHere(['dump'], { DATA_DIR })).stdout;
+    for (const each of files) expect(await readFile(each, 'utf8')).toBe(whole);
+    expect((await database.pool.query('SELECT FROM pg_cursors WHERE is_holdable')).rows).toEqual([]);
   });
 
   it('replaces a file only when it is complete', async () => {

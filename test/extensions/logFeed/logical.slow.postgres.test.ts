@@ -12,6 +12,7 @@ import { announceBy, endReaders } from '../../coherence/writes.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
 import { openAt } from '../../support/gateway.ts';
 import { startPostgres } from '../../support/postgres.ts';
+import { holdTransaction } from '../../support/setUp.ts';
 import { openTcpProxy } from '../../support/tcpProxy.ts';
 
 const server = await startPostgres({ wal_level: 'logical', max_replication_slots: '4' });
@@ -212,11 +213,9 @@ describe('a switch of the announcement mode', () => {
   });
 
   it('to messages is made by a start that leaves the choice to the gateway, where messages can be read, and waits for no writer', async () => {
-    const writer = await database.pool.connect();
-    await writer.query('BEGIN; SELECT pg_current_xact_id()');
-    onTestFinished(() => writer.release(true));
+    const release = await holdTransaction(database.pool, 'SELECT pg_current_xact_id()');
     expect(await chooseAnnounceMode('auto', direct)).toEqual({ mode: 'logical' });
-    await writer.query('COMMIT');
+    await release();
     await isListening('logical');
   });
 });
