@@ -47,7 +47,8 @@ const all = mutants.filter(({ file }) =>
 );
 if (all.length === 0) throw new Error(`no mutants in src/${room}: name a folder or a file below src`);
 
-const report = join(output, `${room.replaceAll(/[/,]/g, '-')}.json`);
+// The names of many rooms would be longer than a name of a file may be.
+const report = join(output, `${room.replaceAll(/[/,]/g, '-').slice(0, 100)}.json`);
 const before = new Set((readJson<Result[]>(report) ?? []).filter(isUnnoticed).map(placeOf));
 const drawn = options.survivors
   ? all.filter((mutant) => before.has(placeOf(mutant)))
