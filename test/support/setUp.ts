@@ -76,7 +76,7 @@ export async function attemptIn(pool: pg.Pool, sql: string, first = ''): Promise
   await client.query(`BEGIN; ${first}`);
   const outcome = await client.query(sql).then(
     ({ rowCount }) => `wrote ${rowCount} rows`,
-    (error) => error,
+    (error: pg.DatabaseError) => error,
   );
   await client.query('ROLLBACK');
   client.release();

@@ -39,14 +39,14 @@ describe('a template that several accounts see', () => {
     memory.users.get(2)?.imports.add(7);
   });
 
-  it('is added to the library of another account without its details being read again', async () => {
+  it('is added to the library of another account without its details being read again, and stays there', async () => {
     await pull(1);
     const requests: string[] = [];
     await pullOne(2, { requests });
     expect(await libraries()).toEqual(['1: 7*', '2: 7']);
     expect(requests.filter((path) => path === '/dtt/templates/7')).toEqual([]);
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
-    // It is public, so it stays there when its owner changes it.
+    // It is public.
     memory.dttTemplates.set(7, { version: 2, ownerId: 1 });
     await pull(1);
     expect(await libraries()).toEqual(['1: 7*', '2: 7']);
