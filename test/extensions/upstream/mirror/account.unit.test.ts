@@ -11,7 +11,7 @@ function upstreamWith(requests: string[], isConfigured: boolean): Upstream {
   addUser(memory, 2);
   const responses: Record<string, unknown> = {
     '/dtt': { data: [] },
-    '/dtt/templates': { data: [7, 7, 2, 5].map((ownerId, index) => ({ id: index + 1, ownerId })) },
+    '/dtt/templates': { data: [7, undefined, 7, 2, 5].map((ownerId, index) => ({ id: index + 1, ownerId })) },
     '/users/2': { id: 2, username: 'bob' },
   };
   const respond = (path: string) => responses[path.replace(/\?.*/, '')] ?? missing;

@@ -161,6 +161,17 @@ describe('an account of the mirror', () => {
       await vi.advanceTimersByTimeAsync(1);
     }
     expect(parts().filter((which) => which === 'all')).toHaveLength(4);
+    // Each run, and each write, reads it once.
+    expect(readStored.mock.calls.length).toBeLessThan(30);
+  });
+
+  it('is read again at the next interval, and not before, if a run fails', async () => {
+    lists.mockRejectedValue(new Error('the upstream is away'));
+    await touch(account);
+    await vi.advanceTimersByTimeAsync(interval - 1);
+    expect(lists).toHaveBeenCalledTimes(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(lists).toHaveBeenCalledTimes(2);
   });
 
   it('is read at once with another of its tokens if the token of the run ends', async () => {
@@ -355,7 +366,7 @@ it.each([
 });
 
 describe('a request that wants what is new', () => {
-  const waits = { arrival: 50, freshness: 50, awakening: 50, forwarding: 50, announcement: 50 };
+  const waits = { arrival: 50, freshness: 50, awakening: 20, forwarding: 50, announcement: 50 };
   /** The outcome of a request: the age, or the response if it is not served from the mirror. */
   async function request(headers = { 'cache-control': 'no-cache' }) {
     const incoming = Object.assign(new IncomingMessage(new Socket()), { headers, url: '/' });
@@ -379,6 +390,9 @@ describe('a request that wants what is new', () => {
     account.credentials.clear();
     expect(await request()).toEqual(rejected(messages.accountUnread));
     account.credentials.add(credential);
+    lists.mockRejectedValueOnce(new Error('the upstream is away'));
+    expect(await request()).toEqual(rejected(`${messages.accountArriving}: 7 records so far`));
+    lists.mockImplementationOnce((...run) => vi.advanceTimersByTimeAsync(40).then(() => succeed(...run)));
     expect(await request()).toEqual({ age: '0' });
     lists.mockRejectedValue(new Error('the upstream is away'));
     await write('other');

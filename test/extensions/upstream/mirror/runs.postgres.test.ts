@@ -10,6 +10,7 @@ import {
   Unauthorized,
   Unavailable,
   type Upstream,
+  UpstreamBusy,
   UpstreamRejection,
 } from '../../../../src/extensions/upstream/client/upstream.ts';
 import {
@@ -147,16 +148,20 @@ describe('a record that cannot be read by its id', () => {
     await refresh();
     expect(await pending()).toBe(0);
     expect(await database.client.dttSession.count()).toBe(149);
+    addSessions(151, 151);
+    await refresh();
     requests.length = 0;
     await refresh();
     expect(requests.filter((path) => path.startsWith('/dtt/sessions'))).toHaveLength(1);
   });
 
-  it('does not fail the run, and stays until it can be checked, if the list lacks it', async () => {
+  it('does not fail the run, and stays until it can be checked, if the list lacks it, unless the upstream is busy', async () => {
     await refresh();
     memory.dttSessions.delete(sessions);
     instead = (path) => (idOf(path) === sessions ? unavailable : undefined);
     expect(await readLists()).toBeDefined();
+    instead = (path) => (idOf(path) === sessions ? new UpstreamBusy('busy', failed, 9) : undefined);
+    await expect(readLists()).rejects.toThrow('busy');
     expect(await database.client.dttSession.count()).toBe(sessions);
     instead = () => undefined;
     await refresh();
@@ -285,6 +290,7 @@ describe('a list that the upstream forbids', () => {
 
 it('the log says once that a mirror is in step, and what each run has changed', async () => {
   lines.length = 0;
+  memory.lockSessions.set(1, { version: 1, ownerId: 1, isActive: true });
   await readLists();
   await readLists();
   addSessions(2, 3, 2);
@@ -298,7 +304,7 @@ it('the log says once that a mirror is in step, and what each run has changed', 
   });
   expect(lines.map((line) => JSON.parse(line))).toEqual([
     { level: 30, msg: 'mirror in step' },
-    changed(sessions, 10),
+    changed(sessions + 1, 10),
     changed(3, 12),
   ]);
 });

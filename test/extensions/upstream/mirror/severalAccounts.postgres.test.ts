@@ -29,6 +29,9 @@ async function libraries(): Promise<string[]> {
   return rows.map(({ line }) => line);
 }
 
+const templates = () =>
+  database.client.dttTemplate.findMany({ include: { segments: true }, orderBy: { id: 'asc' } });
+
 function session(id: number, ownerId: number, trainerId: number, templateId: number | null = null) {
   memory.dttSessions.set(id, { ...one, ownerId, trainerId, templateId });
 }
@@ -40,16 +43,22 @@ describe('a template that several accounts see', () => {
   });
 
   it('is added to the library of another account without its details being read again, and stays there', async () => {
+    for (const user of memory.users.values()) user.activeTemplate = 7;
     await pull(1);
     const requests: string[] = [];
     await pullOne(2, { requests });
     expect(await libraries()).toEqual(['1: 7*', '2: 7']);
     expect(requests.filter((path) => path === '/dtt/templates/7')).toEqual([]);
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
+    expect(await database.client.user.count({ where: { activeTemplateId: 7 } })).toBe(2);
     // It is public.
     memory.dttTemplates.set(7, { version: 2, ownerId: 1 });
-    await pull(1);
+    await pullOne(1, { listsOnly: true });
     expect(await libraries()).toEqual(['1: 7*', '2: 7']);
+    const segments = [{ duration: 1 }];
+    expect(await templates()).toMatchObject([
+      { name: 'template 7, version 2', detailsPending: true, segments },
+    ]);
   });
 
   it('is given away by an account, and then by an owner who has no account here', async () => {
@@ -76,7 +85,7 @@ describe('a template that several accounts see', () => {
       },
     });
     expect(times).toBeGreaterThan(0);
-    const [template] = await database.client.dttTemplate.findMany({ include: { segments: true } });
+    const [template] = await templates();
     expect(template).toMatchObject({ name: 'template 7, version 2', detailsPending: true, segments: [] });
     expect(await libraries()).toEqual(['1: 7*', '2: 7']);
     await pull(1);
@@ -99,17 +108,25 @@ describe('a template that several accounts see', () => {
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ name: 'template 7, version 4' }]);
   });
 
-  it('has its details still pending for the others when one account gets 404 for them', async () => {
-    await pullOne(1, { listsOnly: true });
-    const report = await pullOne(2, {
-      respond: (path, own) => (path === '/dtt/templates/7' ? missing : own),
+  it('and is private is no longer imported once its details say what the others were not told', async () => {
+    memory.dttTemplates.set(7, { ...one, ownerId: 1, isPrivate: true });
+    for (const id of [1, 2]) await pullOne(id, { listsOnly: true });
+    await pullOne(1, {
+      respond: (path, own) => (path === '/dtt/templates/7' ? { ...Object(own), name: 'secret' } : own),
     });
-    expect(report.countsByKind.get('details of DTT templates')).toMatchObject({ skipped: 1 });
-    expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: true }]);
+    expect(await libraries()).toEqual(['1: 7*']);
+  });
+
+  it('has its details still pending for the others when one account gets 404 for them', async () => {
+    memory.dttTemplates.set(8, { ...one, ownerId: 2 });
+    const denied = { respond: (path: string, own: unknown) => (/templates\/\d/.test(path) ? missing : own) };
+    await pullOne(1, { listsOnly: true });
+    const report = await pullOne(2, denied);
+    expect(report.countsByKind.get('details of DTT templates')).toMatchObject({ skipped: 2 });
+    await pullOne(1, denied);
+    expect(await templates()).toMatchObject([{ detailsPending: true }, { detailsPending: false }]);
     await pull(1);
-    expect(await database.client.dttTemplate.findMany({ include: { segments: true } })).toMatchObject([
-      { detailsPending: false, segments: [{ duration: 1 }] },
-    ]);
+    expect(await templates()).toMatchObject([{ segments: [{ duration: 1 }] }, { segments: [] }]);
   });
 });
 
@@ -141,24 +158,35 @@ describe('a record of one account', () => {
 
   it('becomes the template of the active lock session, and of none of another account', async () => {
     memory.lockTemplates.set(6, { ...one, ownerId: 1 });
-    for (const [id, ownerId] of [[4, 1] as const, [5, 1] as const, [8, 2] as const])
-      memory.lockSessions.set(id, { ...one, ownerId, isActive: id > 4 });
     Object.assign(memory.users.get(1) ?? {}, { activeLockTemplate: 6 });
-    await pull(1);
+    for (const active of [5, 4]) {
+      for (const [id, ownerId] of [[3, 1] as const, [4, 1] as const, [5, 1] as const, [8, 2] as const])
+        memory.lockSessions.set(id, { ...one, ownerId, isActive: id === active || id === 8 });
+      session(active, 1, 5);
+      await pull(1);
+    }
     await pullOne(2, { respond: (path, own) => (path === '/lkbx/templates/active' ? { id: 6 } : own) });
     const found = await database.client.lockSession.findMany({ orderBy: { id: 'asc' } });
-    expect(found.map(({ templateId }) => templateId)).toEqual([null, 6, null]);
+    expect(found.map(({ templateId }) => templateId)).toEqual([null, 6, 6, null]);
+    expect(found.map(({ isActive }) => isActive)).toEqual([false, true, false, true]);
   });
 });
 
 it('no account gets a name that the mirror would give to another one', async () => {
   const rename = (id: number, username: string) => Object.assign(memory.users.get(id) ?? {}, { username });
-  rename(1, 'eve (İD 3)');
+  const names = async () =>
+    (await database.client.user.findMany({ orderBy: { id: 'asc' } })).map(({ username }) => username);
+  rename(1, 'eve (İD 23)');
   rename(2, 'EVE');
   rename(3, 'eve');
   await pull(1, 2, 3);
-  const users = await database.client.user.findMany({ orderBy: { id: 'asc' } });
-  expect(users.map(({ username }) => username)).toEqual(['eve (İD 3) (id 1)', 'EVE', 'eve (id 3)']);
+  expect(await names()).toEqual(['eve (İD 23) (id 1)', 'EVE', 'eve (id 3)']);
+  rename(2, 'adam');
+  rename(1, 'EVE');
+  await pull(1);
+  expect(await names()).toEqual(['EVE', 'EVE (id 2)', 'eve (id 3)']);
+  await pull(2);
+  expect(await names()).toEqual(['EVE', 'adam', 'eve (id 3)']);
 });
 
 describe('what is noted of one account', () => {
