@@ -22,7 +22,7 @@ const slowest = [
   'extensions/upstream/mirror/faults',
   'browser/explorer',
   'browser/consoleAccounts',
-  'extensions/upstream/mirror/bothEngines',
+  'extensions/upstream/mirror/randomRuns',
   'fuzz/requests',
   'extensions/upstream/mirror/mirror',
   'cli/token',

@@ -1,6 +1,6 @@
 /** Compares what a mirror has of an account with what the stand-in has. */
 
-import { createToken } from '../../../../src/auth/tokens.ts';
+import { createToken, revokeToken } from '../../../../src/auth/tokens.ts';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { openTestGateway, rest, type TestDatabase } from '../../../support/gateway.ts';
 import { extensionsWith, stillMirror } from './mirrorService.ts';
@@ -52,6 +52,7 @@ export async function compare(
     problems.push(...differences(here.body.data, there.data, path));
   }
   await local.close();
+  await revokeToken(database.pool, own.id);
   return problems;
 }
 

@@ -1,4 +1,4 @@
-/** What a mirror writes and reads is the same on either engine; model.slow.postgres.test.ts has the rest. */
+/** What runs read, after random changes of two accounts. model.slow.postgres.test.ts has the same for two gateways whose upstream fails at times. */
 
 import { afterAll, expect, it } from 'vitest';
 import { createUpstream } from '../../../../src/extensions/upstream/client/upstream.ts';
@@ -10,20 +10,19 @@ import { createRandom } from '../support/standIn/random.ts';
 import { createStandIn } from '../support/standIn/standIn.ts';
 import { changeSomething } from './model/changes.ts';
 
-const token = 'token-of-alice';
-const size = { sessions: 24 };
-const service = await createStandIn({
-  rate: 100_000,
-  accounts: [
-    { id: 1, username: 'alice', tokens: [token], size, locked: true },
-    { id: 2, username: 'bob', tokens: [] },
-  ],
-});
+const accounts = [
+  { id: 1, username: 'alice', tokens: ['token-of-alice'], size: { sessions: 24 }, locked: true },
+  { id: 2, username: 'bob', tokens: ['token-of-bob'], size: { sessions: 5 } },
+];
+const service = await createStandIn({ rate: 100_000, accounts });
 const { database } = await databaseWith();
+const { pool } = database;
 afterAll(service.stop);
-const upstream = createUpstream({ base: service.base, token });
+const [alice = '', bob = ''] = accounts.flatMap(({ tokens }) => tokens);
+const upstreamOf = (token: string) => createUpstream({ base: service.base, token });
+const upstream = upstreamOf(alice);
 
-const run = (options: Partial<SyncOptions> = {}) => runOnce({ pool: database.pool, upstream, ...options });
+const run = (options: Partial<SyncOptions> = {}) => runOnce({ pool, upstream, ...options });
 
 it('a mirror has what the upstream has after a run, and is not changed by a second one, which takes few requests', async () => {
   const report = await run();
@@ -42,7 +41,7 @@ it('a mirror has what the upstream has after a run, and is not changed by a seco
     'details of DTT templates 4 4 0 0',
     'details of DTT sessions 24 24 0 0',
   ]);
-  expect(await compare(service, database, 1, token)).toEqual([]);
+  expect(await compare(service, database, 1, alice)).toEqual([]);
   // Another request of the same client, which does not belong to the run.
   await upstream.get('/users/me');
   service.forgetRequests();
@@ -51,12 +50,16 @@ it('a mirror has what the upstream has after a run, and is not changed by a seco
   expect(second.requests).toBeLessThanOrEqual(12);
 });
 
-it('a mirror has what is added, changed and removed upstream after the next full run', async () => {
+it('a mirror of two accounts has what is added, changed, removed and given away upstream after the next runs, full or not', async () => {
   const random = createRandom(7);
-  for (let version = 1; version <= 60; version++) changeSomething(service, random, version);
-  // A database has no other account here from which a name could be taken.
-  service.account(1).user.username = 'alice';
-  expect((await run({ full: true })).notes).toEqual([]);
-  expect(await compare(service, database, 1, token)).toEqual([]);
-  expect(countChanges(await run())).toBe(0);
+  for (let version = 1; version <= 80; version++) {
+    changeSomething(service, random, version);
+    if (version % 20 > 0) continue;
+    // What one has given the other is removed from it by the run of either.
+    for (const token of [alice, bob, alice])
+      expect((await run({ upstream: upstreamOf(token), full: version % 40 === 0 })).notes).toEqual([]);
+    expect(await compare(service, database, 1, alice)).toEqual([]);
+    expect(await compare(service, database, 2, bob)).toEqual([]);
+    expect(countChanges(await run())).toBe(0);
+  }
 });
