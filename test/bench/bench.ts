@@ -2,7 +2,6 @@
 
 import { cpus } from 'node:os';
 import { inspect, parseArgs } from 'node:util';
-import { measureCached } from './cached.ts';
 import { compare, type Settings, type Setup } from './compare.ts';
 import { dovetail } from './contestants.ts';
 import { startDatabase } from './database.ts';
@@ -13,7 +12,6 @@ import { printTable, type Table } from './table.ts';
 
 const { values: options } = parseArgs({
   options: {
-    cached: { type: 'boolean', default: false },
     overload: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string' },
@@ -55,7 +53,6 @@ async function main(): Promise<void> {
 /** Runs the measurement that the options name, or by default the comparison. */
 async function measureWhat(setup: Setup): Promise<Table[]> {
   if (options.overload) return measureOverload(setup);
-  if (options.cached) return [await measureCached(setup)];
   return compare(setup);
 }
 

@@ -29,7 +29,7 @@ export interface Setup {
   progress(text: string): void;
 }
 
-export interface Round {
+interface Round {
   readonly requestsPerSecond: number;
   /**
    * Processor time of the server for one request, in microseconds, without that of PostgreSQL. Unlike all other figures, it hardly
@@ -74,7 +74,7 @@ interface Job {
 }
 
 /** Measures the servers in turn, so many times. @returns the rounds of each. */
-export async function measureRounds(generator: LoadGenerator, settings: Settings, jobs: readonly Job[]) {
+async function measureRounds(generator: LoadGenerator, settings: Settings, jobs: readonly Job[]) {
   const measured = jobs.map((): Round[] => []);
   // Round 0 warms up, and is not counted.
   for (let round = 0; round <= settings.rounds; round++)
@@ -103,7 +103,7 @@ async function measure(generator: LoadGenerator, job: Job, seconds: number): Pro
   return { requestsPerSecond: acceptedPerSecond, used: used / responses };
 }
 
-export const medianOf = (rounds: readonly Round[], key: keyof Round): number =>
+const medianOf = (rounds: readonly Round[], key: keyof Round): number =>
   median(rounds.map((round) => round[key]));
 
 /** The figures of each contestant; the last column is its speed divided by that of Dovetail with the same API. */
@@ -121,7 +121,7 @@ function rowsOf(running: readonly Running[], rounds: readonly Round[][]): string
   return [['', 'requests/s', 'CPU µs', 'to Dovetail'], ...rows];
 }
 
-export function median(numbers: readonly number[]): number {
+function median(numbers: readonly number[]): number {
   const sorted = [...numbers].sort((one, other) => one - other);
   const middle = (sorted.length - 1) / 2;
   return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2;

@@ -16,34 +16,12 @@ export interface Running extends Contestant {
 
 export const root = fileURLToPath(new URL('../../../../../', import.meta.url));
 
-/** Dovetail as its users start it, but by default without cached responses, which the other contestants do not have. */
-export function dovetail({ cachesResponses = false } = {}): Command {
-  return {
-    args: ['bin/dovetail.js', 'serve'],
-    cwd: root,
-    env: cachesResponses ? {} : { RESPONSE_CACHE_MB: '0' },
-  };
-}
-
-/**
- * Dovetail with its default settings and metrics: cached responses, a log line for each request, written to a file, and rate
- * limits that count every request but reject none.
- */
-export function dovetailWithDefaults(): Command {
-  return {
-    ...dovetail({ cachesResponses: true }),
-    env: {
-      LOG_LEVEL: 'info',
-      RATE_LIMIT: '1000000000',
-      RATE_LIMIT_ANONYMOUS: '1000000000',
-      METRICS_PORT: '0',
-    },
-    writesLog: true,
-  };
-}
-
-/** A server that sends the same response to every request. The environment contains the response. */
-export const bare = (): Command => program('bare');
+/** Dovetail as its users start it, but without cached responses, which the other contestants do not have. */
+export const dovetail = (): Command => ({
+  args: ['bin/dovetail.js', 'serve'],
+  cwd: root,
+  env: { RESPONSE_CACHE_MB: '0' },
+});
 
 const program = (name: string): Command => ({
   args: [fileURLToPath(new URL(`contestants/${name}.js`, import.meta.url))],

@@ -2,10 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 
 export type ServerProcess = Awaited<ReturnType<typeof startServer>>;
 
@@ -13,8 +10,6 @@ export interface Command {
   readonly args: readonly string[];
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Whether its standard error is written to a file on disk, since it logs requests there. */
-  readonly writesLog?: boolean;
 }
 
 /** In milliseconds. */
@@ -22,14 +17,7 @@ const startLimit = 30_000;
 const stopLimit = 10_000;
 
 /** Starts a server and waits until it has printed its address, such as `http://127.0.0.1:4000`. */
-export async function startServer(
-  { args, cwd, env, writesLog = false }: Command,
-  given: Readonly<Record<string, string>>,
-) {
-  const name = join(tmpdir(), `dovetail-log-${process.pid}`);
-  const log = writesLog ? openSync(name, 'w') : 'pipe';
-  // The file stays on the disk as long as the server has it open.
-  if (writesLog) rmSync(name);
+export async function startServer({ args, cwd, env }: Command, given: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, args, {
     cwd,
     // The rate limit is never reached, but its cost is measured. There is no log line for each request, since the other
@@ -44,7 +32,7 @@ export async function startServer(
       HOST: '127.0.0.1',
       PORT: '0',
     },
-    stdio: ['ignore', 'pipe', log],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);
   let output = '';
@@ -52,12 +40,12 @@ export async function startServer(
   child.once('exit', () => {
     running.delete(child);
   });
-  child.stderr?.on('data', (chunk) => {
+  child.stderr.on('data', (chunk) => {
     complaints = (complaints + chunk).slice(-2_000);
   });
   const url = await new Promise<string>((settle, fail) => {
     const timer = setTimeout(() => fail(new Error(`${args.join(' ')} did not listen in time`)), startLimit);
-    child.stdout?.on('data', (chunk) => {
+    child.stdout.on('data', (chunk) => {
       if (output.length < 10_000) output += chunk;
       const [found] = /http:\/\/127\.0\.0\.1:\d+(?=\D)/.exec(output) ?? [];
       if (found !== undefined) {
