@@ -141,7 +141,10 @@ describe('the command line for a database', () => {
     [{ DATA_DIR: '/var/lib/a' }, 'DATA_DIR=/var/lib/a '],
     [{ DATA_DIR: "it's" }, `DATA_DIR='it'\\''s' `],
     [{ DATA_DIR: 'unused', DATABASE_URL: 'postgresql://h:5432/d' }, 'DATABASE_URL=postgresql://h:5432/d '],
-    [{ DATABASE_URL: 'postgres://u:p@h/d?a=b&port=1' }, `DATABASE_URL='postgres://u:***@h/d?***&port=1' `],
+    [
+      { DATABASE_URL: 'postgres://u:p@h/d?a=b&port=1&c=d' },
+      `DATABASE_URL='postgres://u:***@h/d?***&port=1&***' `,
+    ],
   ])('contains the settings that select the database, without a password: %o', (env, needed) => {
     expect(commandLine(readConfig(env), 'demo')).toBe(`${needed}npx dovetail-gateway demo`);
   });

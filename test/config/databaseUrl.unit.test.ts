@@ -45,6 +45,7 @@ describe('a URL', () => {
       'postgres://a/db?sslnegotiation=direct&sslmode=disable',
       '`pg` does not take it: sslnegotiation=direct requires SSL to be enabled.',
     ],
+    ['postgres://a/db?ssl_key=x', 'Unknown parameter ssl_key. Did you mean sslkey?'],
     ['postgres://a/db?sslmod=require', 'Unknown parameter sslmod. Did you mean sslmode?'],
     ['postgres://a/db?x=y&sslMode=require', 'Unknown parameter sslMode. Did you mean sslmode?'],
     ['postgres://a:x/db', '`pg` does not take it: Invalid URL.'],

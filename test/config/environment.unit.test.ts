@@ -108,7 +108,7 @@ it('names any variable with the URL of a PostgreSQL, without the URL', () => {
 
 it('names no variable of another purpose', () => {
   expect(
-    ignored({ HOST: 'x', PGUSER: 'x', PGPASSWORD: 'x', MYHOST: 'x', GITHUB_SERVER_URL: 'x', DB_NAME: 'x' }),
+    ignored({ HOST: 'x', PGUSER: 'x', PGPASSWORD: 'x', MYPGHOST: 'x', GITHUB_SERVER_URL: 'x', DB_NAME: 'x' }),
   ).toEqual([]);
 });
 
@@ -131,7 +131,7 @@ it.each([
 });
 
 it.each([
-  ['is another word', { HOSTNAME: 'x', HOSTS: 'x', POST: 'x', TOKEN: 'x' }],
+  ['is another word', { HOSTNAME: 'x', HOSTS: 'x', POST: 'x', TOKEN: 'x', DATEXIR: 'x' }],
   ['is empty', { LOGLEVEL: '' }],
   ['is set beside the setting', { CORS_ORIGIN: 'x', CORS_ORIGINS: 'x' }],
   ['belongs to another program', { OTEL_EXPORTER_OTLP_HEADERS: 'x', DATABASE_PASSWORD: 'x', MAX_WIDTH: 'x' }],
