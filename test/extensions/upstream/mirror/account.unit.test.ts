@@ -34,4 +34,8 @@ it('without /users/me, the token of the settings belongs to the first owner of a
     ...['/users/me', '/dtt', '/dtt/templates'],
     ...['/users/7', '/users/2'],
   ]);
+  const unknown = upstreamOf(createMemoryUpstream(), 2, requests, (path, own) =>
+    /me$|users/.test(path) ? missing : own,
+  );
+  await expect(readAccount(unknown)).rejects.toThrow('The upstream does not tell whose account it is');
 });

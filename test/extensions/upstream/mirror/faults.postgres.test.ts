@@ -140,6 +140,7 @@ it('a faulty record is skipped with a note, and read once it is valid again', as
   rewrite = (path, own) => {
     const { data } = Object(own);
     if (own instanceof Error || own === null) return own;
+    if (path === '/dtt/sessions/19') return new UpstreamRejection('no', { failure: 'no', status: 403 }, 'no');
     if (!Array.isArray(data)) return spoil(path, Object(own));
     const items = data.map((each) => spoil(path, each));
     if (path.startsWith('/lkbx/sessions')) return { data: [{ id: 'x' }] };
@@ -149,6 +150,7 @@ it('a faulty record is skipped with a note, and read once it is valid again', as
   // Details are read by several at once, and so their notes have no order.
   expect((await run()).notes.toSorted()).toEqual([
     '/dtt, record 1: macAddress: Invalid input: expected string, received object; skipped.',
+    '/dtt/sessions/19: it responded with 403; skipped.',
     '/dtt/sessions/20: id: is 5; skipped.',
     '/dtt/sessions/21: Key (id)=(50) already exists.; skipped.',
     '/dtt/sessions/22: Key ("bubbleId")=(session-1) already exists.; skipped.',
@@ -157,7 +159,7 @@ it('a faulty record is skipped with a note, and read once it is valid again', as
     'GET /lkbx is not offered: it responded with 404.',
     'GET /ossm is not offered: it responded with 404.',
   ]);
-  expect(await expectWholeSessions()).toBe(21);
+  expect(await expectWholeSessions()).toBe(20);
   rewrite = (_path, own) => own;
   expect((await run()).notes).toHaveLength(2);
   expect(await contents()).toEqual(undisturbed);

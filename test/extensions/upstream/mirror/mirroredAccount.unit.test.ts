@@ -348,6 +348,11 @@ describe('an account of the mirror', () => {
     markStale();
     await Promise.all([reading, ensureLoaded()]);
     expect(readStored).toHaveBeenCalledTimes(3);
+    markStale();
+    readStored.mockRejectedValueOnce(new Error('the database is away'));
+    await expect(ensureLoaded()).rejects.toThrow('the database is away');
+    await ensureLoaded();
+    expect(readStored).toHaveBeenCalledTimes(5);
   });
 });
 
@@ -402,6 +407,7 @@ describe('a request that wants what is new', () => {
   it('does not wait for a refresh that the budget does not allow, nor for one that takes too long', async () => {
     await touch(account);
     await vi.advanceTimersByTimeAsync(1_000);
+    expect(await request({ 'cache-control': 'max-age=9' })).toEqual({ age: '1' });
     budget.pauseFor(60_000);
     expect(await request()).toEqual({ age: '1' });
     expect(parts()).toEqual(['all']);

@@ -160,6 +160,9 @@ describe('a record that cannot be read by its id', () => {
     memory.dttSessions.delete(sessions);
     instead = (path) => (idOf(path) === sessions ? unavailable : undefined);
     expect(await readLists()).toBeDefined();
+    instead = (path) => (idOf(path) === sessions ? { id: sessions } : undefined);
+    await readLists();
+    expect(runs.skipped()).toBe(1);
     instead = (path) => (idOf(path) === sessions ? new UpstreamBusy('busy', failed, 9) : undefined);
     await expect(readLists()).rejects.toThrow('busy');
     expect(await database.client.dttSession.count()).toBe(sessions);

@@ -44,9 +44,11 @@ describe('a template that several accounts see', () => {
 
   it('is added to the library of another account without its details being read again, and stays there', async () => {
     for (const user of memory.users.values()) user.activeTemplate = 7;
+    session(1, 1, 5, 7);
     await pull(1);
     const requests: string[] = [];
     await pullOne(2, { requests });
+    expect(await database.client.dttSession.findMany()).toMatchObject([{ templateId: 7 }]);
     expect(await libraries()).toEqual(['1: 7*', '2: 7']);
     expect(requests.filter((path) => path === '/dtt/templates/7')).toEqual([]);
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
@@ -62,9 +64,12 @@ describe('a template that several accounts see', () => {
   });
 
   it('is given away by an account, and then by an owner who has no account here', async () => {
+    memory.users.get(3)?.imports.add(7);
+    await pull(3, 1);
     for (const ownerId of [2, 98, 99]) {
       memory.dttTemplates.set(7, { ...one, ownerId });
       await pull(2);
+      expect((await libraries()).at(-1)).toBe('3: 7');
     }
     expect(await database.client.dttTemplate.findMany()).toMatchObject([
       { ownerId: null, foreignOwnerId: 99 },
