@@ -55,8 +55,8 @@ it('a mirror of two accounts has what is added, changed, removed and given away 
   for (let version = 1; version <= 80; version++) {
     changeSomething(service, random, version);
     if (version % 20 > 0) continue;
-    // What one has given the other is removed from it by the run of either.
-    for (const token of [alice, bob, alice])
+    // Each once: another run would repair what one has done to the other.
+    for (const token of [alice, bob])
       expect((await run({ upstream: upstreamOf(token), full: version % 40 === 0 })).notes).toEqual([]);
     expect(await compare(service, database, 1, alice)).toEqual([]);
     expect(await compare(service, database, 2, bob)).toEqual([]);
