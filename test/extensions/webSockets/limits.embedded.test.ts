@@ -1,5 +1,6 @@
 /** The limits of WebSockets: connections, requests, memory and time; and how they end when the gateway closes. */
 
+import { getEventListeners } from 'node:events';
 import { afterAll, afterEach, expect, it, vi } from 'vitest';
 import { createUpgrades } from '../../../src/extensions/webSockets/upgrades.ts';
 import { type Account, createAccount } from '../../support/accounts.ts';
@@ -8,6 +9,7 @@ import { openTestGateway } from '../../support/gateway.ts';
 import { closeSockets, connectSocket, openSocket, type RawSocket } from '../../support/sockets.ts';
 
 let names = 0;
+let closing = new AbortController().signal;
 const streams: Events[] = [];
 
 const gateway = await openTestGateway(undefined, {
@@ -24,6 +26,7 @@ const gateway = await openTestGateway(undefined, {
         upgrades: {
           accepts: ({ headers }) => headers.upgrade === 'websocket',
           createHandler(pipeline) {
+            closing = pipeline.closing;
             const upgrade = createUpgrades(config, pipeline, 2);
             return async (...given) => upgrade(...given);
           },
@@ -50,6 +53,8 @@ const live = 'subscription { viewer { username } }';
 
 it('a user may have only so many sockets open, and another one when one has closed', async () => {
   const [alice, bob] = [await createUser(), await createUser()];
+  const listening = () => getEventListeners(closing, 'abort').length;
+  const before = listening();
   const [first] = [await connect(alice), await connect(alice), await connect(bob)];
   const third = await openSocket(gateway);
   init(third, alice.token);
@@ -60,6 +65,8 @@ it('a user may have only so many sockets open, and another one when one has clos
   const fourth = await openSocket(gateway);
   init(fourth, alice.token);
   expect(await fourth.closed).toEqual({ code: 1013, reason });
+  closeSockets();
+  await vi.waitFor(() => expect(listening()).toBe(before));
 });
 
 it('each operation counts as a request, and gets an error with retryAfter beyond the rate limit', async () => {

@@ -9,6 +9,7 @@ import {
   noteMissingSessions,
   storeRead,
 } from '../../../../src/extensions/upstream/mirror/accountFreshness.ts';
+import { addAccount } from '../../../../src/extensions/upstream/mirror/mirror.ts';
 import { whileLeased } from '../../../../src/extensions/upstream/mirror/run.ts';
 import { mirrorOfMemory, missing } from '../support/memoryUpstream.ts';
 
@@ -175,6 +176,12 @@ describe('a record of one account', () => {
     expect(found.map(({ templateId }) => templateId)).toEqual([null, 6, 6, null]);
     expect(found.map(({ isActive }) => isActive)).toEqual([false, true, false, true]);
   });
+});
+
+it('first runs at once add an account once', async () => {
+  const account = { id: 1, username: 'user 1' };
+  await Promise.all([1, 2, 3].map(() => addAccount(database.pool, 'http://upstream', account)));
+  expect(await database.client.mirroredAccount.count()).toBe(1);
 });
 
 it('no account gets a name that the mirror would give to another one', async () => {
