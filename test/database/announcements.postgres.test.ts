@@ -187,6 +187,14 @@ interface Announcement {
   readonly text: string;
 }
 
+it.each([
+  ['7 User', [{ kind: 'user', userId: 7, table: 'User' }]],
+  ['7,8 User', [7, 8].map((userId) => ({ kind: 'user', userId, table: 'User' }))],
+  ['* User', [{ kind: 'all', table: 'User' }]],
+  ['*', [{ kind: 'all' }]],
+  ['of another program', [{ kind: 'all' }]],
+])('the announcement %j is of %j', (payload, changes) => expect(changesOf(payload)).toEqual(changes));
+
 describe('a user who gets access to a record while another transaction changes it', () => {
   let listener: pg.Client;
   let heard: Announcement[] = [];

@@ -45,7 +45,10 @@ it('takes errors of connections and of a server that stops for a database that i
   const away = '08000 08P01 25006 57P01 57P02 57P03 57P05 53300 28000 28P01 3D000'.split(' ').map(withCode);
   const present = '25001 57P04 57014 53200 2F000 3D001 42601'.split(' ').map(withCode);
   const expired = new Error('certificate has expired');
-  for (const error of [refused, new AggregateError([refused]), ...away, expired])
+  const lost = ['connect', 'getaddrinfo', 'read', 'write'].map((syscall) =>
+    Object.assign(new Error(syscall), { code: 'ECONNRESET', syscall }),
+  );
+  for (const error of [refused, new AggregateError([refused]), ...away, ...lost, expired])
     expect([error, isAway(error)]).toEqual([error, true]);
   const others = [await caught(() => readFile(missing)), await caught(() => Buffer.from(7 as never))];
   expect(others).toMatchObject([{ code: 'ENOENT' }, { code: 'ERR_INVALID_ARG_TYPE' }]);

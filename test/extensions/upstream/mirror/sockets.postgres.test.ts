@@ -47,4 +47,6 @@ it('a WebSocket closes with 4403 if its token is unknown upstream, and with 1013
   expect(await connect('nobody')).toBe(4403);
   await service.stop();
   expect(await connect('nobody-else')).toBe(1013);
+  const { status, headers } = await rest(gateway, 'nobody-at-all', '/dtt');
+  expect([status, headers.get('Retry-After')]).toEqual([503, '5']);
 });
