@@ -29,7 +29,7 @@ const notRun: Readonly<Record<string, string>> = {
   'docker compose -f ops/cluster':
     'needs Docker; test/ops/cluster.slow.unit.test.ts runs the files that it names',
   'OTEL_EXPORTER_OTLP_ENDPOINT=':
-    'needs a collector of traces, which test/extensions/tracing/traces.embedded.test.ts plays',
+    'needs a collector of traces, which test/extensions/tracing/traces.slow.embedded.test.ts plays',
   'for each in $(seq 2000)':
     'needs a load that no test can be sure of; test/server/shedding.test.ts makes one',
   'npx vite console': 'runs until it is stopped',
