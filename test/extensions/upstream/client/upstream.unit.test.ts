@@ -373,7 +373,8 @@ describe('the pages of a list', () => {
 
   it('fail when the list shrinks meanwhile, repeats itself, or has no ids', async () => {
     const ids = upTo(1000);
-    serve(ids, { change: () => ids.shift() });
+    // Only once: a list that shrinks on and on ends too early.
+    serve(ids, { change: () => ids.splice(0, ids.length - 999) });
     await expect(readIds()).rejects.toThrow('GET /dtt: the list has changed while it was read');
     const data = upTo(100).map((id) => ({ id }));
     respondWith({ status: 200, body: { ok: true, data: { data, pagination: { limit: 100, offset: 0 } } } });
