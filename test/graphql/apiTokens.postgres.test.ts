@@ -30,7 +30,7 @@ const seen = '{ viewer { apiTokens { name scopes isCurrent } currentToken { name
 const known = '{ viewer { currentToken { expiresAt } apiTokens { name scopes } } }';
 const create = `mutation ($name: String!, $scopes: [TokenScope!]! = [READ], $expiresAt: DateTime) {
   createApiToken(name: $name, scopes: $scopes, expiresAt: $expiresAt) {
-    secret token { id databaseId name prefix scopes isCurrent expiresAt lastUsedAt } viewer { apiTokens { name } }
+    secret token { id databaseId name prefix scopes isCurrent createdAt expiresAt lastUsedAt } viewer { apiTokens { name } }
   }
 }`;
 const revoke =
@@ -109,6 +109,7 @@ describe('a token', () => {
       prefix: secret.slice(0, 8),
       scopes: ['READ', 'ACTIVATE'],
       isCurrent: false,
+      createdAt: expect.toSatisfy((time) => Math.abs(Date.parse(time) - Date.now()) < 60_000),
       expiresAt,
       lastUsedAt: null,
     });
