@@ -65,8 +65,9 @@ beforeAll(async () => {
 });
 
 /** The ids of the sessions of a device, newest first, and those of a session with a template. */
-const ofDevice = [...sessions.values()].filter(({ trainer_id }) => trainer_id === 1).map(({ id }) => id);
-const fourth = ofDevice.at(-4);
+const ofDevice = (device: number) =>
+  [...sessions.values()].filter(({ trainer_id }) => trainer_id === device).map(({ id }) => id);
+const fourth = ofDevice(1).at(-4);
 const [using] = [...sessions.values()].filter(({ settings_id }) => settings_id !== null);
 
 /** Queries that select details, with the records that have these. */
@@ -81,6 +82,10 @@ const detailed: [query: string, records: readonly string[]][] = [
   [
     '{ dttDevice(databaseId: 1) { sessions(first: 1, offset: 3) { nodes { databaseId segments { targetDepth } } } } }',
     [`/dtt/sessions/${fourth}`],
+  ],
+  [
+    '{ dttDevices { nodes { sessions(first: 1) { nodes { segments { repsTarget } } } } } }',
+    [1, 2].map((device) => `/dtt/sessions/${ofDevice(device).at(-1)}`).toSorted(),
   ],
   [
     `{ dttSession(databaseId: ${using?.id}) { template { segments { __typename } } } }`,
