@@ -313,7 +313,7 @@ describe('an account of the mirror', () => {
     'is outdated by a write that %s, until a run that began after it has read the lists',
     async (_, isStored) => {
       await refresh(account);
-    vi.advanceTimersByTime(1);
+      vi.advanceTimersByTime(1);
       const { promise, settle } = createSignal();
       lists.mockImplementationOnce((...run) => promise.then(() => succeed(...run)));
       const before = refresh(account, performance.now());
@@ -322,7 +322,7 @@ describe('an account of the mirror', () => {
       await write('template');
       settle();
       expect(parts()).toEqual(['all', 'all']);
-    expect([await before, account.freshness.isOutdated]).toEqual([true, true]);
+      expect([await before, account.freshness.isOutdated]).toEqual([true, true]);
       await refresh(account);
       const last = isStored ? 'templates' : 'all';
       expect([account.freshness.isOutdated, parts().at(-1)]).toEqual([false, last]);
