@@ -79,8 +79,9 @@ const checkTypes = (folder: string) => run(folder, 'npm', 'run', '--silent', 'ty
 
 /** @returns whether the core without any extension builds, starts, and passes its tests. */
 function checkCore(folder: string): boolean {
-  const start =
-    "DATA_DIR=data PORT=0 timeout 20 node bin/dovetail.js serve > started; grep 'Dovetail is running' started";
+  const start = `DATA_DIR=data PORT=0 timeout 20 node bin/dovetail.js serve > started &
+    until grep 'Dovetail is running' started; do kill -0 $! && sleep 0.2 || exit 1; done
+    kill $!; wait $!`;
   return (
     run(folder, 'npm', 'run', '--silent', 'build') &&
     run(folder, 'sh', '-c', start) &&

@@ -357,7 +357,7 @@ it.each([
     await viewer.run(`BEGIN; UPDATE "${table}" SET "ownerId" = ${bob.userId}${more} WHERE id = ${id}`);
     expect(await viewer.waits()).toBe(true);
     await writer.run('COMMIT');
-    expect(await viewer.waits()).toBe(false);
+    await expect.poll(viewer.waits).toBe(false);
     await viewer.run('ROLLBACK');
     for (const actor of [writer, viewer]) await actor.end();
   },
