@@ -97,7 +97,7 @@ describe('a token', () => {
   it('creates another one, which works at once, and revokes it, which ends it at once', async () => {
     const { manager, userId } = await open();
     const expiresAt = '2100-01-01T00:00:00.000Z';
-    const created = await ask(manager, create, { name: ' phone ', scopes: ['ACTIVATE'], expiresAt });
+    const created = await ask(manager, create, { name: ' phone ', scopes: ['ACTIVATE', 'READ'], expiresAt });
     expect(created).toMatchObject({ status: 200, errors: undefined });
     expect(created.headers.get('Cache-Control')).toBe('no-store');
     const { secret, token, viewer } = created.data.createApiToken;

@@ -144,6 +144,9 @@ describe('nodes', () => {
     const ids = ['x', record?.id, 'RHR0 RGV2aWNlOjE', record?.id];
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, nodes, { ids });
     expect(data.nodes).toEqual([null, record, null, record]);
+    const most = Array.from({ length: 100 }, () => record?.id);
+    const hundred = await graphqlOnEveryPath(gateway, alice.token, nodes, { ids: most });
+    expect(hundred.data.nodes).toEqual(most.map(() => record));
     expect(errors).toMatchObject(
       [0, 2].map((index) => ({
         path: ['nodes', index],

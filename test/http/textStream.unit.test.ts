@@ -10,9 +10,11 @@ it('a stream sends heartbeats to a client that has read all, and none after its 
   const read = async () => new TextDecoder().decode((await reader.read()).value);
   vi.advanceTimersByTime(36_000);
   expect(await read()).toBe('opening');
-  const beat = read();
-  vi.advanceTimersByTime(12_000);
-  expect(await beat).toBe('beat');
+  for (let times = 0; times < 2; times++) {
+    const beat = read();
+    vi.advanceTimersByTime(12_000);
+    expect(await beat).toBe('beat');
+  }
   settle({ value: 'result' });
   expect(await read()).toBe('result');
   // Once the next result is asked for.

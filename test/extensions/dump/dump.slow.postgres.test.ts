@@ -304,6 +304,8 @@ describe('load', () => {
           /^Nothing of .* was loaded: the .* has data\. A dump is loaded into an empty database alone\.\n$/,
         ),
       });
+    await queryOnce(full, `TRUNCATE "User" CASCADE; INSERT INTO "User" (username) VALUES ('one')`);
+    expect((await runHere(['load', file], { DATABASE_URL: full })).stderr).toContain('has data');
     const foreign = await newServerDatabase();
     await queryOnce(foreign, 'CREATE TABLE notes ()');
     expect((await runHere(['load', file], { DATABASE_URL: foreign })).stderr).toMatch(
