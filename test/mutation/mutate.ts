@@ -27,8 +27,6 @@ const { values: options, positionals } = parseArgs({
 /** The room, or several with commas between them, and parts of the names of the files of tests that take part: all without one. */
 const [room = '', ...filters] = positionals;
 const parts = room.split(',').map((part) => `src/${part}`);
-// The configuration of Vitest reads it.
-if (filters.length > 0) process.env.WITH_SLOW = 'true';
 
 type Outcome = 'killed' | 'timed out' | 'survived' | 'not reached';
 

@@ -95,7 +95,7 @@ function sourcesOf({ project, moduleId }: TestModule): string[] {
 
 /**
  * Files that have not changed since the last time are not run again, unless a source has changed.
- * @param filters parts of the names of the files. Without one, all take part.
+ * @param filters parts of the names of the files. Without one, all but slow ones take part.
  */
 export async function measureReach(mutants: readonly Mutant[], filters: string[]) {
   const kept = `${output}/reach.json`;
@@ -123,7 +123,8 @@ export async function measureReach(mutants: readonly Mutant[], filters: string[]
   }
   const vitest = await openVitest('src/', { onTestModuleEnd });
   vitest.provide('isMeasuring', true);
-  const files = await vitest.globTestSpecifications(filters);
+  const named = await vitest.globTestSpecifications(filters);
+  const files = named.filter(({ moduleId }) => filters.length > 0 || !moduleId.includes('.slow.'));
   const changed = files.filter((file) => measured.files[nameOf(file)]?.hash !== hashOfFile(file.moduleId));
   left = changed.length;
   if (left > 0) print(`${left} files of tests run once without a mutant`);

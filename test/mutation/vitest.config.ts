@@ -1,4 +1,4 @@
-/** The tests of `npm test`, each on one engine, with the instrumented copies in place of the sources. If files are named, slow ones are among them. */
+/** The tests, each on one engine, with the instrumented copies in place of the sources. */
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path/posix';
@@ -21,7 +21,6 @@ function projectOf(engine: string, include: string[], exclude: string[]): TestPr
 
 /** Not of the suite, or with packages of their own. */
 const elsewhere = ['test/large/**', '**/node_modules/**'];
-const slow = process.env.WITH_SLOW === undefined ? ['test/**/*.slow.*'] : [];
 const root = join(import.meta.dirname, '../..');
 
 export default defineConfig({
@@ -50,8 +49,8 @@ export default defineConfig({
     maxWorkers: 1,
     // One engine is enough to notice a fault: PostgreSQL is the faster one.
     projects: [
-      projectOf('postgres', ['test/**/*.test.ts'], ['test/**/*.{unit,embedded}.*', ...slow, ...elsewhere]),
-      projectOf('embedded', ['test/**/*.{unit,embedded}.test.ts'], [...slow, ...elsewhere]),
+      projectOf('postgres', ['test/**/*.test.ts'], ['test/**/*.{unit,embedded}.*', ...elsewhere]),
+      projectOf('embedded', ['test/**/*.{unit,embedded}.test.ts'], elsewhere),
     ],
   },
 });
