@@ -24,7 +24,6 @@ const slowest = [
   'browser/consoleAccounts',
   'extensions/upstream/mirror/randomRuns',
   'fuzz/requests',
-  'extensions/upstream/mirror/mirror',
   'cli/token',
   'database/reader/statement',
   'release',
@@ -41,7 +40,6 @@ const slowest = [
   'rest/errors',
   'extensions/upstream/proxy/oracle',
   'database/database',
-  'extensions/upstream/mirror/lease',
 ];
 
 /** The position of a file in this list, or the end of the list. */

@@ -64,7 +64,7 @@ beforeAll(async () => {
   ({ token } = await createToken(pool, 'alice', 'test'));
 });
 
-/** The ids of the sessions of a device, newest first, and those of a session with a template. */
+/** The ids of the sessions of a device, oldest first, and a session with a template. */
 const ofDevice = (device: number) =>
   [...sessions.values()].filter(({ trainer_id }) => trainer_id === device).map(({ id }) => id);
 const fourth = ofDevice(1).at(-4);

@@ -202,6 +202,13 @@ describe('a session that is missing from the list', () => {
     expect(requests.filter((path) => path.startsWith('/dtt/sessions/'))).toHaveLength(gone.length - 1);
   });
 
+  it('is removed also if it was the oldest, where the list has one page', async () => {
+    await refresh();
+    memory.dttSessions.delete(1);
+    await refresh();
+    expect(await database.client.dttSession.findUnique({ where: { id: 1 } })).toBeNull();
+  });
+
   it('stays if the upstream still has it by its id, and the run checks no other missing session then', async () => {
     await refresh();
     instead = (path, own) =>

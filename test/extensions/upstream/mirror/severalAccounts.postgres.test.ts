@@ -54,7 +54,7 @@ describe('a template that several accounts see', () => {
     expect(requests.filter((path) => path === '/dtt/templates/7')).toEqual([]);
     expect(await database.client.dttTemplate.findMany()).toMatchObject([{ detailsPending: false }]);
     expect(await database.client.user.count({ where: { activeTemplateId: 7 } })).toBe(2);
-    // It is public.
+    // It is public, so it stays there when its owner changes it.
     memory.dttTemplates.set(7, { version: 2, ownerId: 1 });
     await pullOne(1, { listsOnly: true });
     expect(await libraries()).toEqual(['1: 7*', '2: 7']);
@@ -132,7 +132,10 @@ describe('a template that several accounts see', () => {
     await pullOne(1, denied);
     expect(await templates()).toMatchObject([{ detailsPending: true }, { detailsPending: false }]);
     await pull(1);
-    expect(await templates()).toMatchObject([{ segments: [{ duration: 1 }] }, { segments: [] }]);
+    expect(await templates()).toMatchObject([
+      { detailsPending: false, segments: [{ duration: 1 }] },
+      { detailsPending: false, segments: [] },
+    ]);
   });
 });
 
