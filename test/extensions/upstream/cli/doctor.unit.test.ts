@@ -1,12 +1,16 @@
-/** The check of the upstream. */
+/** The check of the upstream, as the doctor has it. */
 
 import { expect, it, onTestFinished } from 'vitest';
-import { checkUpstream } from '../../../../src/extensions/upstream/cli/doctor.ts';
+import { upstream as extension } from '../../../../src/extensions/upstream/extension.ts';
+import { readConfig } from '../../../support/settings.ts';
 import { openScripted, reply } from '../support/scripted.ts';
 
+const check = (settings: Record<string, string>) =>
+  Promise.all((extension.checks?.(readConfig(settings)) ?? []).map(([, find]) => find()));
+
 it('finds a problem with an upstream out of reach, and does not show the token', async () => {
-  const found = await checkUpstream('http://127.0.0.1:1/api/v1', 'secret');
-  expect(found).toMatchObject({ says: expect.stringMatching(/^GET \/users\/me: /) });
+  const found = await check({ UPSTREAM_URL: 'http://127.0.0.1:1/api/v1', UPSTREAM_TOKEN: 'secret' });
+  expect(found).toMatchObject([{ says: expect.stringMatching(/^GET \/users\/me: /) }]);
   expect(JSON.stringify(found)).not.toContain('secret');
 });
 
@@ -22,7 +26,7 @@ it.each([
     const upstream = await openScripted();
     onTestFinished(upstream.close);
     upstream.respond = (_request, response) => reply(response, status, body);
-    const found = await checkUpstream(upstream.base, UPSTREAM_TOKEN || undefined);
+    const [found] = await check({ UPSTREAM_URL: upstream.base, UPSTREAM_TOKEN });
     const isProblem = typeof found === 'object';
     expect([isProblem ? 'problem' : 'ok', isProblem ? found.says : found]).toEqual([
       state,
