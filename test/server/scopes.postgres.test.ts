@@ -10,6 +10,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { allows, type Scope, scopes } from '../../src/auth/scopes.ts';
 import { createToken } from '../../src/auth/tokens.ts';
 import { routes } from '../../src/rest/routes.ts';
+import { writeGlobalId } from '../../src/schema/globalId.ts';
 import { schema } from '../../src/schema/schema.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { hasPersistedFile, hasTools, hasWebSockets } from '../support/settings.ts';
@@ -17,14 +18,14 @@ import { gatewayWith } from '../support/setUp.ts';
 import { closeSockets, connectSocket } from '../support/sockets.ts';
 import { connect } from '../support/toolClient.ts';
 
-const file = join(newFolder(), 'operations.graphql');
-const reference = 'template: { databaseId: $id }';
-await writeFile(
-  file,
-  `"Activates." mutation Persisted($id: Int!) { activateTemplate(${reference}) { scheduleTypeChanged } }
-   "Creates." mutation Created($id: Int!) { activateTemplate(${reference}) { scheduleTypeChanged } createApiToken(name: "x") { secret } }
-   "Reads." query Tokens { viewer { currentToken { id } } }`,
-);
+const file = join(newFolder(), 'operations.json');
+const activates = 'activateTemplate(template: { databaseId: $id }) { scheduleTypeChanged }';
+const operations = {
+  p1: `"Activates." mutation Persisted($id: Int!) { ${activates} }`,
+  c1: `"Creates." mutation Created($id: Int!) { ${activates} createApiToken(name: "x") { secret } }`,
+  t1: '"Reads." query Tokens { viewer { currentToken { id } } }',
+};
+await writeFile(file, JSON.stringify(operations));
 const settings = { MCP: 'write', PERSISTED_OPERATIONS_FILE: file };
 const { gateway, alice: account } = await gatewayWith(['alice'], { settings });
 const tokens = new Map<Scope, string>();
@@ -144,16 +145,8 @@ const cases: [string, Scope, Run][] = [
     ];
   }),
   ...when(hasPersistedFile, [
-    [
-      'a persisted activation',
-      'activate',
-      post(() => ({ documentId: 'Persisted', variables: { id: template() } })),
-    ],
-    [
-      'a persisted creation',
-      'manage',
-      post(() => ({ documentId: 'Created', variables: { id: template() } })),
-    ],
+    ['a persisted activation', 'activate', post(() => ({ documentId: 'p1', variables: { id: template() } }))],
+    ['a persisted creation', 'manage', post(() => ({ documentId: 'c1', variables: { id: template() } }))],
   ]),
   ...when(hasWebSockets, [
     ['a query through a WebSocket', 'read', throughSocket(() => query)],
@@ -228,5 +221,8 @@ describe.skipIf(!hasTools)('the tools', () => {
       [creation, 'Only queries are run here'],
     ] as const)
       expect((await tool('graphqlQuery', () => ({ query: document }))('manage')).text).toContain(message);
+    const node = 'query ($id: ID!) { node(id: $id) { id } }';
+    const named = () => ({ query: node, variables: { id: writeGlobalId('ApiToken', 1) } });
+    expect((await tool('graphqlQuery', named)('manage')).text).toContain(unavailable);
   });
 });

@@ -34,7 +34,10 @@ export function textOf(result: Awaited<ReturnType<Client['callTool']>>): string 
 
 const operations = `
 "Sessions with one trainer, newest first."
-query SessionsOfTrainer("The trainer." $trainer: Int!, $first: Int! = 3, $where: DttSessionFilter) {
+query SessionsOfTrainer(
+  "The trainer." $trainer: Int!, $first: Int! = 3, $where: DttSessionFilter, $others: [ID!]! = []
+) {
+  nodes(ids: $others) { id }
   dttDevice(databaseId: $trainer) {
     bubbleId
     sessions(first: $first, where: $where) { nodes { databaseId name createdAt } }

@@ -1,9 +1,12 @@
 /** The fields for a federation gateway: entities, which are the viewer's records by their keys, and the SDL of the subgraph. */
 
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { recordTypes } from '../../../src/database/models.ts';
 import type { Account } from '../../support/accounts.ts';
 import { graphqlOnce, graphqlOnEveryPath } from '../../support/gateway.ts';
+import { newFolder } from '../../support/newFolder.ts';
 import { type Keys, keys, recordsSeenBy } from '../../support/nodes.ts';
 import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
 import { noteStatements } from '../../support/statements.ts';
@@ -114,7 +117,10 @@ it('a request without a valid token may read the SDL of the subgraph, like the s
 });
 
 it('a gateway with INTROSPECTION=off returns entities, but not the SDL of the subgraph', async () => {
-  const settings = { FEDERATION: 'on', INTROSPECTION: 'off' };
+  // Operations of the file may ask for entities too.
+  const file = join(newFolder(), 'operations.json');
+  await writeFile(file, JSON.stringify({ entities: entities() }));
+  const settings = { FEDERATION: 'on', INTROSPECTION: 'off', PERSISTED_OPERATIONS_FILE: file };
   const closed = await gatewayBeside(gateway.database, { settings });
   const text = '{ _service { sdl } }';
   expect((await graphqlOnce(closed, undefined, text)).status).toBe(401);

@@ -5,12 +5,11 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { revokeToken } from '../../../src/auth/tokens.ts';
 import { blocksOf, readPage } from '../../docs/markdown.ts';
 import { createAccount } from '../../support/accounts.ts';
 import { rest, type TestGateway } from '../../support/gateway.ts';
 import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
-import { connect, operationsFile, protocolVersions } from '../../support/toolClient.ts';
+import { connect, operationsFile } from '../../support/toolClient.ts';
 
 const { gateway, alice } = await gatewayWith(['alice'], {
   settings: { MCP: 'read', CORS_ORIGINS: 'https://app.example.com' },
@@ -66,32 +65,6 @@ describe('a client without a valid token', () => {
       /invalid_token/,
     );
   });
-
-  it.each(protocolVersions)(
-    'is rejected with the protocol version %s, also once its token is revoked',
-    async (protocolVersion) => {
-      await expect(connect(gateway, undefined, protocolVersion)).rejects.toThrow();
-      const { userId, token, username } = await createAccount(
-        gateway.database.client,
-        `of ${protocolVersion}`,
-      );
-      const client = await connect(gateway, token, protocolVersion);
-      expect(
-        (await client.callTool({ name: 'getCurrentUser', arguments: {} })).structuredContent,
-      ).toMatchObject({
-        data: { username },
-      });
-      const [{ id } = expect.fail('there is none')] = await gateway.database.client.apiToken.findMany({
-        where: { userId },
-      });
-      await revokeToken(gateway.database.pool, id);
-      // The gateway is notified of the revocation a moment later.
-      const outcome = () =>
-        client.callTool({ name: 'getCurrentUser', arguments: {} }).then(() => 'a result', String);
-      await expect.poll(outcome).toMatch(/401|Unauthorized/i);
-      await client.close();
-    },
-  );
 });
 
 describe('the MCP endpoint', () => {
@@ -200,7 +173,7 @@ describe('the setting', () => {
     await client.close();
   });
 
-  it('PERSISTED_OPERATIONS=only removes the tool graphqlQuery', async () => {
+  it('PERSISTED_OPERATIONS=only removes the tool graphqlQuery, and leaves those of the file as it is now', async () => {
     const file = await operationsFile();
     const only = await serve({ PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: file });
     const client = await connect(only, alice.token);
@@ -208,6 +181,9 @@ describe('the setting', () => {
     expect(names).toContain('Devices');
     expect(names).not.toContain('graphqlQuery');
     expect((await client.callTool({ name: 'Devices', arguments: {} })).isError).toBeUndefined();
+    writeFileSync(file, '"Another." query Another { viewer { id } }');
+    const namesNow = async () => (await client.listTools()).tools.map(({ name }) => name);
+    await expect.poll(namesNow).toEqual([...names.slice(0, names.indexOf('SessionsOfTrainer')), 'Another']);
     await client.close();
   });
 
@@ -229,9 +205,12 @@ describe('the setting', () => {
 
 it('a call is logged in one line with its operation, and without text from the client', async () => {
   const logging = await serve({}, 'info');
+  const query = call('graphqlQuery', { query: '{ viewer { username } }' });
   for (const body of [
     call('getDttDevice', { id: alice.dttDevices[0] }),
     call('graphqlQuery', { query: '{ viewer { nothing } }' }),
+    // The second response is from the cache.
+    ...[query, query],
     { jsonrpc: '2.0', id: 1, method: 'made/up' },
   ])
     await ask(logging, { token: alice.token, body });
@@ -239,6 +218,8 @@ it('a call is logged in one line with its operation, and without text from the c
   expect(lines).toMatchObject([
     { endpoint: 'mcp', operation: 'GET /dtt/{id}', status: 200 },
     { endpoint: 'mcp', status: 200, code: 'BAD_USER_INPUT' },
+    { endpoint: 'mcp', operation: 'query viewer', status: 200 },
+    { endpoint: 'mcp', operation: 'query viewer', status: 200 },
     { endpoint: 'mcp' },
   ]);
   expect(JSON.stringify(lines)).not.toMatch(/made\/up|nothing/);

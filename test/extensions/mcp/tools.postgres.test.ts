@@ -65,7 +65,7 @@ describe('a tool', () => {
           const { body } = await rest(gateway, account.token, path);
           const id = Number(path.split('/').at(-1));
           const given = route.path.endsWith('{id}') ? { id } : {};
-          expect(takes(given), path).toBe(true);
+          expect([takes(given), takes({})], path).toEqual([true, !('id' in given)]);
           const result = await own.callTool({ name: tool.name, arguments: given });
           const content = contentOf(result);
           expect({ ok: true, ...content }, path).toEqual(body);
@@ -77,12 +77,13 @@ describe('a tool', () => {
     }
   });
 
-  it('gives the requested page', async () => {
-    const { structuredContent } = await client.callTool({
-      name: 'listDttSessions',
-      arguments: { limit: 2, offset: 1 },
-    });
-    const { body } = await rest(gateway, alice.token, '/dtt/sessions?limit=2&offset=1');
+  it.each([
+    [{ limit: 2, offset: 1 }, 'limit=2&offset=1'],
+    // Some models send null for what they leave out.
+    [{ limit: null, offset: 1 }, 'offset=1'],
+  ])('gives the page that %j requests', async (given, query) => {
+    const { structuredContent } = await client.callTool({ name: 'listDttSessions', arguments: given });
+    const { body } = await rest(gateway, alice.token, `/dtt/sessions?${query}`);
     expect({ ok: true, ...contentOf({ structuredContent }) }).toEqual(body);
   });
 
@@ -154,7 +155,7 @@ describe('the tool graphqlQuery', () => {
       name: 'graphqlQuery',
       arguments: { query: '{ viewer { username } node(id: "x") { id } }' },
     });
-    expect(result.isError).toBe(true);
+    expect([result.isError, result.structuredContent]).toEqual([true, undefined]);
     expect(result.content.map((part) => (part.type === 'text' ? part.text : ''))).toEqual([
       'node: "x" is not a global id of this schema',
       '{"data":{"viewer":{"username":"alice"},"node":null}}',
@@ -174,6 +175,7 @@ describe('a persisted operation with a description', () => {
           trainer: { type: 'integer', description: 'The trainer.' },
           first: { type: 'integer', default: 3 },
           where: { type: 'object', description: 'An input DttSessionFilter of the GraphQL schema.' },
+          others: { type: 'array', items: { type: 'string' }, default: [] },
         },
         required: ['trainer'],
         additionalProperties: false,
@@ -185,14 +187,6 @@ describe('a persisted operation with a description', () => {
     });
     expect(result.structuredContent).toMatchObject({
       data: { dttDevice: { bubbleId: 'alice-dtt-0', sessions: { nodes: [{}, {}] } } },
-    });
-  });
-
-  it('may be a mutation', async () => {
-    const [id] = alice.dttTemplates;
-    const result = await client.callTool({ name: 'Activate', arguments: { template: id } });
-    expect(result.structuredContent).toEqual({
-      data: { activateTemplate: { template: { databaseId: id } } },
     });
   });
 });
