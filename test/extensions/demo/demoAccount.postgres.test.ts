@@ -58,3 +58,8 @@ it('`demo` prints a new token each time, which replaces the one before', async (
     Promise.all([...tokens, ...others].map(async (each) => (await findToken(fresh.sql, each)) !== null));
   expect(await valid()).toEqual([false, true, true, true]);
 });
+
+it('checkOnlyDemo rejects users beside those of the demo account', async () => {
+  await database.client.user.create({ data: { username: 'alice' } });
+  await expect(checkOnlyDemo(database.pool)).rejects.toThrow(rejection);
+});

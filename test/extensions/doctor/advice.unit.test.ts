@@ -9,6 +9,7 @@ it.each<[string, string | undefined, string, string?]>([
   ['connect EPERM 127.0.0.1:5433', 'EPERM', usual],
   ['self-signed', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'is not trusted. Add sslrootcert='],
   ['no match', 'ERR_TLS_CERT_ALTNAME_INVALID', 'is not trusted. Add sslrootcert='],
+  ['no issuer', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'is not trusted. Add sslrootcert='],
   ['expired', 'CERT_HAS_EXPIRED', 'is not trusted. Add sslrootcert='],
   ['SASL: client password must be a string', undefined, 'postgresql://user:password@host/database'],
   ['no database', '3D000', "Make it: createdb -h h -p 5433 -U me 'a b'"],

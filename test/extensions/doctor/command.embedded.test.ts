@@ -61,6 +61,7 @@ it.each<[string, Record<string, string>, string, RegExp]>([
     /needs PERSISTED_OPERATIONS_FILE/,
   ],
   ['a DATA_DIR that is too long', { DATA_DIR: `/${'a'.repeat(200)}` }, 'database', /takes a path of at most/],
+  ['an upstream out of reach', { UPSTREAM_URL: 'http://127.0.0.1:1' }, 'upstream', /^GET \/users\/me: /],
 ])('finds a problem with %s', async (_, settings, check, says) => {
   expect(await problemsWith(settings)).toMatchObject([{ check, says: expect.stringMatching(says) }]);
 });

@@ -177,7 +177,7 @@ describe('a dump', () => {
     expect(await readdir(folder)).toEqual(['kept.sql']);
   });
 
-  it('says which right the role lacks, as load does', async () => {
+  it('says which right the role lacks, as load does, and which table hides rows from it', async () => {
     const url = await newServerDatabase();
     await runHere(['load', file], { DATABASE_URL: url });
     const role = `reader_${process.pid}`;
@@ -194,12 +194,16 @@ describe('a dump', () => {
     expect(await runHere(['dump'], { DATABASE_URL, DATABASE_DIRECT_URL: url })).toMatchObject({ code: 0 });
     await queryOnce(url, `GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO ${role}`);
     expect(await runHere(['dump'], { DATABASE_URL })).toMatchObject({ code: 0 });
+    await queryOnce(url, 'ALTER TABLE "User" ENABLE ROW LEVEL SECURITY');
+    expect((await runHere(['dump'], { DATABASE_URL })).stderr).toMatch(/row-level security .* "User"\n$/);
   });
 
-  it('brings tables of others, which load leaves out', async () => {
+  it('brings tables of others, which load leaves out, and no migration that failed', async () => {
     const [one, DATABASE_URL] = [await newServerDatabase(), await newServerDatabase()];
     await runHere(['load', file], { DATABASE_URL: one });
     await queryOnce(one, 'CREATE TABLE notes (note text); INSERT INTO notes VALUES (NULL)');
+    const failed = `INSERT INTO "_prisma_migrations" (id, checksum, migration_name) VALUES (0, '', '2999')`;
+    await queryOnce(one, failed);
     const { stdout } = await runHere(['dump'], { DATABASE_URL: one });
     const other = join(newFolder(), 'other.sql');
     await writeFile(other, stdout);
@@ -217,6 +221,8 @@ it('moves the data from the embedded database to a server by the lines of docs/d
   const folder = newFolder();
   await copyFolder(DATA_DIR, join(folder, '.data'));
   const script = lines
+    // As where the file comes through a pipe.
+    .replace('load data.sql', 'load - < data.sql')
     .replace('postgresql://user:password@localhost:5432/dovetail', await newServerDatabase())
     .replace('npx dovetail-gateway serve', 'npx dovetail-gateway token list --user alice');
   const { DATABASE_URL, DATA_DIR: _, ...others } = process.env;
@@ -232,7 +238,7 @@ it('moves the data from the embedded database to a server by the lines of docs/d
 });
 
 describe('load', () => {
-  it('sets no counter of another schema', async () => {
+  it('sets no counter of another schema, and dump has none', async () => {
     const DATABASE_URL = await newServerDatabase();
     await queryOnce(DATABASE_URL, 'CREATE SCHEMA other');
     await queryOnce(DATABASE_URL, 'CREATE SEQUENCE other.counter');
@@ -246,6 +252,7 @@ describe('load', () => {
     expect(await queryOnce(DATABASE_URL, 'SELECT is_called FROM other.counter')).toEqual([
       { is_called: false },
     ]);
+    expect((await runHere(['dump'], { DATABASE_URL })).stdout).toBe(text);
   });
 
   const cut = (text: string, pattern: RegExp) => text.slice(0, text.search(pattern));
