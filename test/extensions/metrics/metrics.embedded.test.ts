@@ -90,12 +90,12 @@ describe('/metrics', () => {
       { endpoint: 'rest', operation: 'GET /dtt' },
       { endpoint: 'page' },
       { endpoint: 'graphql', operation: 'subscription devices' },
+      { endpoint: 'graphql', operation: 'websocket' },
     ] as Exchange[];
     for (const exchange of given) metrics.began(exchange);
     const read = async () =>
       (await metrics.print()).split('\n').filter((line) => /^dovetail_(?!build_info)/.test(line));
     const constant = `
-      connections 0
       database_connections 7
       database_connections_idle 6
       database_waiting 5
@@ -115,12 +115,13 @@ describe('/metrics', () => {
       expect(found.toSorted()).toEqual(expected.toSorted());
     };
     for (let time = 0; time < 2; time++)
-      await expectLines(await read(), 'requests_in_flight 2', 'subscriptions 1');
+      await expectLines(await read(), 'connections 1', 'requests_in_flight 2', 'subscriptions 1');
 
     const ends = [
       [0, 250],
       [2, 60_000],
       [1, 1],
+      [3, 60_000],
     ] as const;
     for (const [index, duration] of ends) {
       const exchange = given[index];
@@ -130,9 +131,11 @@ describe('/metrics', () => {
     const lines = await read();
     await expectLines(
       lines.filter((line) => !isOfDuration(line)),
+      'connections 0',
       'requests_in_flight 0',
       'subscriptions 0',
       'requests_total{endpoint="graphql",operation="subscription devices",status="200"} 1',
+      'requests_total{endpoint="graphql",operation="websocket",status="200"} 1',
       'requests_total{endpoint="page",operation="",status="left"} 1',
       'requests_total{endpoint="rest",operation="GET /dtt",status="200"} 1',
     );
@@ -146,7 +149,7 @@ describe('/metrics', () => {
         ...[bucket('0.1', 0), bucket('0.25', 1), bucket('10', 1), bucket('+Inf', 1)],
       ]),
     );
-    expect(durations.filter((line) => line.includes('subscription'))).toEqual([]);
+    expect(durations.filter((line) => /subscription|websocket/.test(line))).toEqual([]);
   });
 
   it('has the sums of all workers, and of each state the lowest', async () => {
@@ -161,8 +164,9 @@ describe('/metrics', () => {
     if (!(registry instanceof Registry)) throw new Error('nothing was printed');
     const ofWorker = await registry.getMetricsAsJSON();
     const text = await AggregatorRegistry.aggregate([ofWorker, ofWorker]).metrics();
-    expect(text.match(/(?<=^dovetail_)(database_w|feed_l|up).*/gm)).toEqual([
+    expect(text.match(/(?<=^dovetail_)(build_info|database_w|feed_l|up).*/gm)).toEqual([
       ...['database_waiting 10', 'feed_listening 1', 'feed_logical 1', 'up{server="a"} 1'],
+      expect.stringMatching(/^build_info\{.*\} 1$/),
     ]);
   });
 
