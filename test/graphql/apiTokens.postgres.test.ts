@@ -126,12 +126,14 @@ describe('a token', () => {
   it('is a node for every token that sees it, and for no other, however little is asked of it', async () => {
     const [{ token, manager, managerId }, other] = [await open(), await open()];
     const id = writeGlobalId('ApiToken', managerId);
+    const ids = [id];
     const named =
       '{ node(id: $id) { id ... on ApiToken { databaseId name isCurrent } } nodes(ids: [$id]) { id } }';
     const whole = { id, databaseId: managerId, name: 'manager', isCurrent: true };
     const queries: [query: string, variables: object, found: object, missing: object][] = [
       [`query ($id: ID!) ${named}`, { id }, { node: whole, nodes: [{ id }] }, { node: null, nodes: [null] }],
       ['query ($id: ID!) { node(id: $id) { id } }', { id }, { node: { id } }, { node: null }],
+      ['query ($ids: [ID!]!) { nodes(ids: $ids) { id } }', { ids }, { nodes: [{ id }] }, { nodes: [null] }],
       [
         `{ node(id: "${id.replace('Q', '\\u0051')}") { __typename } }`,
         {},

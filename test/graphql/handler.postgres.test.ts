@@ -287,7 +287,7 @@ describe('invalid input', () => {
   const notADateTime = /DateTime must be ISO 8601 with an offset from UTC/;
   const notAnId = /is not a global id of this schema$/;
   const conditional = 'A subscription cannot have @skip or @include on its field';
-  const foreign = globalId('DttDevice:1');
+  const foreign = globalId('OssmDevice:1');
 
   it.each<[query: string, message: string | RegExp, argument?: string, variables?: Record<string, unknown>]>([
     ['', /./],
@@ -321,7 +321,7 @@ describe('invalid input', () => {
     [activating('{ id: "x" }'), '"x" is not a global id of this schema', 'template'],
     [
       activating(`{ id: "${foreign}" }`),
-      `"${foreign}" is the global id of a DttDevice, not of a DttTemplate`,
+      `"${foreign}" is the global id of an OssmDevice, not of a DttTemplate`,
       'template',
     ],
     [

@@ -55,7 +55,10 @@ const endpoints: readonly [Endpoint, Endpoint] = [
         } }`,
         { databaseId },
       );
-      if (errors?.[0]) return { error: errors[0].message };
+      if (errors?.[0]) {
+        expect(errors[0].extensions).toEqual({ code: 'NOT_FOUND', argument: 'template' });
+        return { error: errors[0].message };
+      }
       expect(data.activateTemplate.template).toEqual({ databaseId, isActive: true });
       return { scheduleTypeChanged: data.activateTemplate.scheduleTypeChanged };
     },
@@ -175,23 +178,6 @@ describe('an activation that waits for another transaction', () => {
     await untilActive(isActive ? null : before);
     expect(await scheduleType()).toBe('WEEKLY');
   });
-});
-
-it('the active template is no longer active when it is deleted, or no longer imported', async () => {
-  const { client } = gateway.database;
-  const { id } = await client.dttTemplate.create({
-    data: { ownerId: alice.userId, bubbleId: 'brief', name: 'Brief', targetDepth: 1, targetWindow: 1 },
-  });
-  await setSchedule('single', id);
-  await client.dttTemplate.delete({ where: { id } });
-  await untilActive(null);
-
-  const [, imported] = bob.dttTemplates;
-  const userId_templateId = { userId: alice.userId, templateId: imported };
-  await importTemplate(client, alice, imported);
-  await setSchedule('single', imported);
-  await client.dttLibraryEntry.delete({ where: { userId_templateId } });
-  await untilActive(null);
 });
 
 describe('the payload of the mutation', () => {

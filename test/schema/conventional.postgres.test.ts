@@ -289,6 +289,7 @@ describe('in the schema of the gateway', () => {
         viewer { username tokens { name } dttDevices { nodes { databaseId } } } }`,
     );
     expect(templatesByPrisma).toEqual(dttTemplates);
+    for (const { sessions } of dttTemplates.nodes) expect(sessions.totalCount).toBe(sessions.nodes.length);
     expect(viewer).toEqual({
       username: 'alice',
       tokens: [{ name: 'test' }],

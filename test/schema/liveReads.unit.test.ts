@@ -19,7 +19,7 @@ const resultOf = (n: number | null, code?: string): HttpResponse => ({
 });
 
 /** @param seen the entity tag of the result that the client has. */
-function open(seen?: string) {
+function open(seen?: string, closing = new AbortController()) {
   const fake = createFakeFeed();
   const state = {
     result: resultOf(0),
@@ -30,10 +30,9 @@ function open(seen?: string) {
   };
   const report = vi.fn();
   const stopped = vi.fn();
-  const closing = new AbortController();
   const watchViewer = createWatchViewer({
     feed: fake.feed,
-    viewers: { findAgain: async (viewer) => ((await state.isValid()) ? viewer : null) },
+    viewers: { findAgain: async (viewer) => ((await state.isValid()) ? { ...viewer } : null) },
     maxAge: 300,
     retryDelay: 1,
   });
@@ -149,12 +148,14 @@ it('a subscription ends with an error when the gateway closes, and after a failu
   const last = closed.next();
   closed.closing.abort();
   expect([await last, await closed.next()]).toEqual(['SERVICE_UNAVAILABLE', 'complete']);
+  const late = open(undefined, closed.closing);
+  expect(await late.next()).toBe('SERVICE_UNAVAILABLE');
   const failed = open();
   const failure = new Error('secret');
   failed.state.held = Promise.reject(failure);
   expect([await failed.next(), await failed.next()]).toEqual(['INTERNAL_SERVER_ERROR', 'complete']);
   expect([closed.report.mock.calls, failed.report.mock.calls]).toEqual([[], [[failure]]]);
-  expect([closed.followers(), failed.followers()]).toEqual([0, 0]);
+  expect([closed.followers(), late.followers(), failed.followers()]).toEqual([0, 0, 0]);
 });
 
 it('a subscription withholds a result, also an error that would end it, while the token is checked', async () => {
@@ -174,13 +175,16 @@ it('a subscription withholds a result, also an error that would end it, while th
   }
 });
 
-it('a subscription ends with the reason when its token ends', async () => {
-  const { next, state, announce } = open();
-  await next();
-  const last = next();
-  state.isValid = async () => false;
+it('a subscription withholds a result if the token was found changed while it was read', async () => {
+  const { next, state, announce, hold } = open();
+  const release = hold();
+  const result = next();
+  await pendingWork();
   announce(alice.id, 'ApiToken');
-  expect([await last, await next()]).toEqual(['UNAUTHENTICATED', 'complete']);
+  await pendingWork();
+  state.result = resultOf(1);
+  release();
+  expect(await result).toBe(1);
 });
 
 it.each(['INTERNAL_SERVER_ERROR', 'SERVICE_UNAVAILABLE'])(

@@ -23,6 +23,7 @@ const activates = 'activateTemplate(template: { databaseId: $id }) { scheduleTyp
 const operations = {
   p1: `"Activates." mutation Persisted($id: Int!) { ${activates} }`,
   c1: `"Creates." mutation Created($id: Int!) { ${activates} createApiToken(name: "x") { secret } }`,
+  r1: `"Revokes." mutation Revoked($id: Int!) { revokeApiToken(token: { databaseId: $id }) { __typename } }`,
   t1: '"Reads." query Tokens { viewer { currentToken { id } } }',
 };
 await writeFile(file, JSON.stringify(operations));
@@ -102,6 +103,7 @@ const revocation = 'mutation { revokeApiToken(token: { databaseId: 2147483647 })
 const query = '{ viewer { username apiTokens { name } currentToken { name } } }';
 const both = () =>
   `mutation { ...M } fragment M on Mutation { a: activateTemplate(template: { databaseId: ${template()} }) { scheduleTypeChanged } ... { b: createApiToken(name: "both") { secret } } }`;
+const two = () => `${activation().replace(' ', ' A ')} ${creation.replace(' ', ' B ')}`;
 const subscription = `subscription ${query}`;
 
 /** The tools, with the scope that each needs. */
@@ -134,6 +136,7 @@ const cases: [string, Scope, Run][] = [
   ['POST of createApiToken', 'manage', post(() => ({ query: creation }))],
   ['POST of revokeApiToken', 'manage', post(() => ({ query: revocation }))],
   ['an activation beside a creation', 'manage', post(() => ({ query: both() }))],
+  ['an activation named before a creation', 'activate', post(() => ({ query: two(), operationName: 'A' }))],
   ...routes.map(({ method, path, isMutation }): [string, Scope, Run] => {
     const target = () => `/api/v1${path.replace('{id}', String(template()))}`;
     return [
@@ -213,7 +216,7 @@ describe.skipIf(!hasTools)('the tools', () => {
 
   it('offer none of what concerns tokens', async () => {
     const offered = (await clients.get('manage')?.listTools())?.tools ?? [];
-    for (const { name } of offered) expect(['Created', 'Tokens']).not.toContain(name);
+    for (const { name } of offered) expect(['Created', 'Revoked', 'Tokens']).not.toContain(name);
     const unavailable = 'The tokens of the account are not available here';
     for (const [document, message] of [
       [query, unavailable],
