@@ -62,14 +62,14 @@ describe('a link', () => {
     const { dttSessions } = await ask(`{ dttSessions { nodes {
       owner { username }
       trainer { databaseId owner { username } sessions { totalCount } }
-      template { databaseId isActive owner { username } sessions { nodes { databaseId } } }
+      template { databaseId isActive owner { username } sessions { totalCount nodes { databaseId } } }
     } } }`);
     const owner = { username: 'alice' };
     const template = (index: 0 | 1, of: readonly number[] | undefined) => ({
       databaseId: alice.dttTemplates[index],
       isActive: index === 1,
       owner,
-      sessions: { nodes: sessions(of) },
+      sessions: { totalCount: of?.length, nodes: sessions(of) },
     });
     const session = (index: 0 | 1) => ({
       owner,

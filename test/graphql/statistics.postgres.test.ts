@@ -20,11 +20,11 @@ const ask = async (query: string, variables?: Record<string, unknown>) => {
 
 it('statistics count a session in each segment type that it has, and those whose details are pending', async () => {
   const { types, total } = await ask(
-    `{ types: dttSessionStats(by: [SEGMENT_TYPE]) { timeZone groups { segmentType rawSegmentType sessionCount } }
+    `{ types: dttSessionStats(by: [SEGMENT_TYPE], timeZone: "gmt") { timeZone groups { segmentType rawSegmentType sessionCount } }
        total: dttSessionStats(by: [DAY, TRAINER], maxGroups: 1) { total { detailsPendingCount sessionCount } } }`,
   );
   expect(types).toEqual({
-    timeZone: 'UTC',
+    timeZone: 'gmt',
     groups: [
       { segmentType: 'ENDURANCE', rawSegmentType: 'endurance', sessionCount: 6 },
       { segmentType: 'REPETITION', rawSegmentType: 'repetition', sessionCount: 6 },
@@ -58,21 +58,24 @@ it('statistics have the records that sessions are grouped by, and none of other 
   expect(keys.groups).toEqual([one, two].map((trainerId) => ({ period, trainerId })));
 });
 
-it('statistics of lock sessions have durations, by state and template', async () => {
+it('statistics of lock sessions have durations, by state and template, and the days on which they started', async () => {
   const figures = 'activeSessionCount segmentCount totalDurationSeconds';
-  const { lockSessionStats } = await ask(
+  const { lockSessionStats, days } = await ask(
     `{ lockSessionStats(by: [LOCK_STATE, TEMPLATE], where: { startedAt: { gte: "2025-12-31T00:00:00Z" } }) {
-        total { sessionCount lastSessionAt averageDurationSeconds } groups { lockState template { databaseId } ${figures} } } }`,
+        total { sessionCount firstSessionAt lastSessionAt averageDurationSeconds } groups { lockState template { databaseId } ${figures} } }
+       days: lockSessionStats(by: [DAY], fill: true, where: { startedAt: { gte: "2025-12-31T00:00:00Z", lt: "2026-01-03T00:00:00Z" } }) { groups { sessionCount } } }`,
   );
+  const [firstSessionAt, lastSessionAt] = ['2026-01-01T00:20:00.000Z', '2026-01-01T00:30:00.000Z'];
   const one = { segmentCount: 2, totalDurationSeconds: 3600 };
   const [first, second] = alice.lockTemplates.map((databaseId) => ({ databaseId }));
   expect(lockSessionStats).toEqual({
-    total: { sessionCount: 2, averageDurationSeconds: 3600, lastSessionAt: '2026-01-01T00:30:00.000Z' },
+    total: { sessionCount: 2, averageDurationSeconds: 3600, firstSessionAt, lastSessionAt },
     groups: [
       { ...one, activeSessionCount: 1, lockState: 'locked', template: first },
       { ...one, activeSessionCount: 0, lockState: 'completed', template: second },
     ],
   });
+  expect(days.groups).toEqual([0, 2, 0].map((sessionCount) => ({ sessionCount })));
 });
 
 describe('a request for statistics', () => {

@@ -69,6 +69,7 @@ export function plainStatistics(sessions: readonly PlainSession[], query: PlainQ
       .map(({ keys: { date, ...others }, sessions: its }) => ({
         period: date && unit && periodFrom(date, unit, timeZone),
         ...others,
+        segmentType: segmentTypeOf(others.rawSegmentType),
         ...figuresOf(its),
       })),
   };
@@ -81,6 +82,10 @@ interface Keys {
   readonly trainerId: number | null;
   readonly rawSegmentType: string | null;
 }
+
+/** The schema knows four kinds of segments. */
+const segmentTypeOf = (raw: string | null) =>
+  raw && (/^(repetition|endurance|freeform|bounce)$/.test(raw) ? raw.toUpperCase() : 'UNKNOWN');
 
 /** Null is last. */
 function compare(one: readonly unknown[], other: readonly unknown[]): number {

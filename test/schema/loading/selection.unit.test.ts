@@ -1,5 +1,5 @@
 import { assertObjectType, graphql, parse } from 'graphql';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { currentViewer, recordTypes, Slot } from '../../../src/database/models.ts';
 import type { Context } from '../../../src/schema/context.ts';
 import { needsOf } from '../../../src/schema/loading/rows.ts';
@@ -72,13 +72,15 @@ describe('a read', () => {
     expect(await selectsOf(source)).toEqual([select, select]);
   });
 
-  it('has the same query in each run of an operation, so that its statement is written once', async () => {
+  it('has the same query in each run of an operation, so that its statement is written once, as its code is', async () => {
     const queries = new Set<{ take?: unknown; skip?: unknown }>();
     const { context } = recordSelects((query) => queries.add(query));
     const source =
       'query ($offset: Int) { dttSessions(offset: $offset) { nodes { name } } viewer { username } }';
     const operation = prepare(parse(source));
-    for (const offset of [0, 0, 5, 7]) await operation?.run({ offset }, context);
+    const compile = vi.fn(async () => undefined);
+    for (const offset of [0, 0, 5, 7]) await operation?.run({ offset }, { ...context, compile });
+    expect(compile).toHaveBeenCalledOnce();
     // A first page skips nothing: PostgreSQL would copy all columns of its rows first.
     expect([...queries].map(({ take, skip }) => [take, skip])).toEqual([
       [expect.any(Slot), undefined],

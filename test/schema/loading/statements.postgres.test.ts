@@ -42,9 +42,10 @@ const queries: readonly [string, number, string][] = [
   ],
   [
     'sessions with the records of their owner',
-    12,
+    17,
     `{ dttSessions(first: 50) { nodes { owner {
-      activeDttTemplate { name }
+      activeDttTemplate { name } latestDttSession { name } activeLockSession { name }
+      devices(first: 2) { nodes { databaseId } }
       dttDevices(first: 2) { totalCount nodes { serialNumber sessions(first: 1) { nodes { name } } } }
       dttTemplates(first: 2) { nodes { segments { type } } }
       lockSessions(first: 2) { totalCount nodes { segments { type } } }

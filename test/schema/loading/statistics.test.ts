@@ -141,7 +141,7 @@ const document =
   parse(`query Stats($where: DttSessionFilter, $by: [DttSessionStatsKey!], $timeZone: String, $fill: Boolean, $maxGroups: Int) {
   dttSessionStats(where: $where, by: $by, timeZone: $timeZone, fill: $fill, maxGroups: $maxGroups) {
     total { ${figures} }
-    groups { period { date from to } templateId trainerId rawSegmentType ${figures} }
+    groups { period { date from to } templateId trainerId segmentType rawSegmentType ${figures} }
   }
 }`);
 
