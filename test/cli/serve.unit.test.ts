@@ -36,7 +36,7 @@ it.each(['serve', 'start'])(
   '`%s` takes flags as settings, which override those of the environment',
   async (name) => {
     const given = Object.entries(flags).flatMap(([flag, [, value]]) => [flag, value]);
-    const { code, stderr } = await runHere([name, ...given], { PORT: '1' });
+    const { code, stderr } = await runHere([name, ...given], { PORT: '1', PGHOST: 'h' });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(serve).toHaveBeenCalledExactlyOnceWith(Object.fromEntries(Object.values(flags)));
     await runHere([name], { PORT: '1' });

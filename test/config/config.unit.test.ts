@@ -18,9 +18,6 @@ describe('readConfig', () => {
     { DATABASE_URL: 'postgresql://u:p@h:5432/d?sslmode=disable' },
     { ...primary, DATABASE_DIRECT_URL: 'postgres://h/d' },
     { DATA_DIR: '/var/lib/a folder' },
-    { LOG_LEVEL: 'silent' },
-    { CONSOLE: 'off', GRAPHIQL: 'off', INTROSPECTION: 'off' },
-    { WORKERS: 'auto' },
     ...['a.json', 'a.graphql', '/b/a.gql'].map((file) => ({
       PERSISTED_OPERATIONS_FILE: file,
       PERSISTED_OPERATIONS: 'only',
@@ -76,7 +73,6 @@ describe('readConfig', () => {
   });
 
   const wrongSettings = Object.entries({
-    LOG_LEVEL: ['INFO'],
     HOST: ['a b', 'http://localhost', 'localhost:4000', '[::1]'],
     PORT: ['1e3', '0x50', '99999999999999999999'],
     CORS_ORIGINS: ['null', 'https://a.example,', 'example.org', 'https://a.example/app'],
@@ -145,6 +141,7 @@ describe('the command line for a database', () => {
       { DATABASE_URL: 'postgres://u:p@h/d?a=b&port=1&c=d' },
       `DATABASE_URL='postgres://u:***@h/d?***&port=1&***' `,
     ],
+    [{ DATABASE_URL: 'postgresql://u:p@/d?host=/run' }, `DATABASE_URL='postgresql://u:***@/d?host=/run' `],
   ])('contains the settings that select the database, without a password: %o', (env, needed) => {
     expect(commandLine(readConfig(env), 'demo')).toBe(`${needed}npx dovetail-gateway demo`);
   });

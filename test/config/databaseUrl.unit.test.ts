@@ -40,13 +40,16 @@ describe('a URL', () => {
       'postgres://a/db?sslrootcert=system',
       'sslrootcert takes a file: write sslmode=verify-full alone for the authorities that Node trusts.',
     ],
+    [
+      'postgres://a/db;Password=x',
+      'It has a space or a semicolon: write %20 or %3B for one in a name, and & between parameters.',
+    ],
     ['postgres://u:%ff@a/db', '`pg` does not take it: URI malformed.'],
     [
       'postgres://a/db?sslnegotiation=direct&sslmode=disable',
       '`pg` does not take it: sslnegotiation=direct requires SSL to be enabled.',
     ],
     ['postgres://a/db?ssl_key=x', 'Unknown parameter ssl_key. Did you mean sslkey?'],
-    ['postgres://a/db?sslmod=require', 'Unknown parameter sslmod. Did you mean sslmode?'],
     ['postgres://a/db?x=y&sslMode=require', 'Unknown parameter sslMode. Did you mean sslmode?'],
     ['postgres://a:x/db', '`pg` does not take it: Invalid URL.'],
     ['mysql://a/db', undefined],

@@ -32,8 +32,6 @@ it.each([
   ['LOG_LEVEL', 'info\u200B', String.raw`is "info\u200b"`],
   ['CORS_ORIGINS', "'https://a.example'", `is "'https://a.example'"`],
   ['DATABASE_URL', `'${url}'`, 'is set'],
-  ['DATABASE_URL', ` ${url}`, 'is set'],
-  ['DATABASE_URL', `${url}\r`, 'is set'],
   ['DATABASE_URL', 'postgresql://me:hun\nter2@h/d', 'is set'],
 ])('%s=%j stops a start with a line that shows it, unless it may be secret', (name, value, says) => {
   expect(complaintAbout({ [name]: value })).toBe(`${name} ${says}, ${stray}`);
@@ -125,7 +123,6 @@ it.each([
   ['MAX_WEETING', 'MAX_WAITING'],
   ['port', 'PORT'],
   ['PROT', 'PORT'],
-  ['MAX_DETPH', 'MAX_DEPTH'],
 ])('names %s, which is similar to a setting', (given, meant) => {
   expect(ignored({ [given]: 'x' })).toEqual([`Unknown setting ${given} (ignored). Did you mean ${meant}?`]);
 });

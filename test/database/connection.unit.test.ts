@@ -21,6 +21,11 @@ it.each([
   expect(message).not.toMatch(isCut ? /un|34/ : /unter/);
 });
 
+it('says each reason where a name has several addresses', () => {
+  const { message } = connectionError('postgresql://h/d', new AggregateError([failed('a'), failed('b')]));
+  expect(message).toContain('a; b');
+});
+
 it('takes a TLS handshake that is cut off for a database that is away', async () => {
   const server = createServer((socket) => socket.once('data', () => socket.end()));
   const error = await new Promise((settle) => {

@@ -1,6 +1,6 @@
 /** The database is away for a while: what clients get on every transport, and what the log says. */
 
-import { afterAll, afterEach, expect, it, onTestFinished } from 'vitest';
+import { afterAll, afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { createFakeFeed } from '../support/feed.ts';
 import { graphqlOnce, openAt, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
 import { type PgBouncer, pgbouncerVersion, startPgBouncer } from '../support/pgbouncer.ts';
@@ -117,6 +117,12 @@ it.for(['', ', behind a PgBouncer that stays'])(
     await expect.poll(status, { timeout: 10_000 }).toBe(200);
     expect(await revoked()).toMatchObject({ code: 'NOT_FOUND' });
     expect(ofDatabase(asked)).toHaveLength(1);
+    // The next time has a line of its own.
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 61_000);
+    await proxy.refuse();
+    expect(await revoked()).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+    await proxy.accept();
+    expect(ofDatabase(asked)).toHaveLength(2);
   },
 );
 

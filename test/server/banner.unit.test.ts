@@ -72,6 +72,7 @@ describe('the banner', () => {
     const text = print({ DATABASE_URL });
     expect(text).toContain(`  Database        ${name}\n`);
     expect(text).not.toContain('hunter2');
+    expect(text.includes('password in the place of ***')).toBe(DATABASE_URL.includes('hunter2'));
   });
 
   it('has the commands of the container where the gateway runs in one', () => {
@@ -80,6 +81,7 @@ describe('the banner', () => {
     const text = print(settings, { hasUsers: false });
     expect(text).toContain('Create one in either way:');
     expect(text).toContain('https://a.example/guides/operations#users');
+    expect(text.match(/curl https:\/\/a\.example\//g)).toHaveLength(2);
     expect(text).toContain('\n      docker compose exec gateway dovetail user create me --tier ultra\n');
     expect(text).not.toMatch(/npx|\*\*\*/);
   });

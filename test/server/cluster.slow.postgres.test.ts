@@ -183,8 +183,8 @@ describe('startWorkers', () => {
     expect(workers).toHaveLength(3);
   });
 
-  it('replaces a worker that did not run for a second only after a second, each time', async () => {
-    const { workers } = await openServing();
+  it('replaces a worker that did not run for a second only after a second, each time, and none after a stop', async () => {
+    const { workers, serving } = await openServing();
     for (let count = 2; count < 6; count++) {
       vi.advanceTimersByTime(999);
       workers[count === 2 ? 0 : count - 1]?.emit('exit', 1, null);
@@ -193,5 +193,9 @@ describe('startWorkers', () => {
       vi.advanceTimersByTime(1);
       expect(workers).toHaveLength(count + 1);
     }
+    workers[5]?.emit('exit', 1, null);
+    void serving.close();
+    vi.advanceTimersByTime(1_000);
+    expect(workers).toHaveLength(6);
   });
 });

@@ -130,6 +130,7 @@ it('the log has a line when the embedded engine fails, which says that no acknow
   // PGlite cannot start programs, and aborts.
   await expect(gateway.database.pool.query("COPY (SELECT 1) TO PROGRAM 'cat'")).rejects.toThrow();
   await gateway.failure;
+  await expect(gateway.database.pool.query('SELECT 1')).rejects.toThrow();
   const msg = 'the embedded database failed; what it has acknowledged is there at the next start';
   expect(log).toMatchObject([{ err: { message: expect.stringContaining('the engine broke off') }, msg }]);
   await gateway.close();

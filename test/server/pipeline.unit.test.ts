@@ -7,6 +7,7 @@ import { digestOf } from '../../src/auth/tokens.ts';
 import type { Database } from '../../src/database/database.ts';
 import { createTurns } from '../../src/database/turns.ts';
 import type { Hooks } from '../../src/extensionPoints.ts';
+import { mostConnections } from '../../src/http/connections.ts';
 import { jsonResponse } from '../../src/http/response.ts';
 import { createResponseCache } from '../../src/http/responseCache.ts';
 import { joinHooks } from '../../src/server/hooks.ts';
@@ -15,6 +16,7 @@ import { createGatewayServer } from '../../src/server/server.ts';
 import { createLogger } from '../../src/telemetry/log.ts';
 import { createFakeFeed } from '../support/feed.ts';
 import { listen } from '../support/listen.ts';
+import { openRaw } from '../support/rawHttp.ts';
 import { readConfig } from '../support/settings.ts';
 
 const token = `dvt_${'a'.repeat(43)}`;
@@ -73,8 +75,10 @@ async function open(settings: Record<string, string> = {}, options: Partial<Serv
   return { ...fake, server: opened, url, ask, log, pool, sql, responseCache };
 }
 
-it('has the default timeouts, and sends TCP keep-alive probes', async () => {
-  expect((await open()).server).toMatchObject({
+it('has the default timeouts, sends TCP keep-alive probes, and leaves descriptors for the connections of extensions', async () => {
+  const hooks = joinHooks([{ connections: 20 }]);
+  expect((await open({ DATABASE_CONNECTIONS: '10' }, { hooks })).server).toMatchObject({
+    maxConnections: mostConnections(30),
     headersTimeout: 10_000,
     requestTimeout: 30_000,
     timeout: 120_000,
@@ -86,6 +90,13 @@ it('has the default timeouts, and sends TCP keep-alive probes', async () => {
     // Node has it in seconds.
     keepAliveInitialDelay: 30,
   });
+});
+
+it('one proxy that it trusts may have more than half of the connections', async () => {
+  const { url } = await open({ TRUST_PROXY: '1' }, { maxConnections: 4 });
+  const [first] = [await openRaw(url), await openRaw(url), await openRaw(url)];
+  first.socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  expect(await first.ended()).toContain('200 OK');
 });
 
 describe('/readyz', () => {

@@ -1,21 +1,26 @@
 import { exec } from 'node:child_process';
 import { once } from 'node:events';
-import { stat } from 'node:fs/promises';
-import { request } from 'node:http';
+import { stat, writeFile } from 'node:fs/promises';
+import { createServer, request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { migrationLock } from '../../src/database/migrate.ts';
 import { release } from '../../src/version.ts';
 import { needsEngine, newServerDatabase, rest } from '../support/gateway.ts';
+import { listen } from '../support/listen.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { queryOnce } from '../support/postgres.ts';
 import { endProcesses, runCli, type ServedGateway, serve, startCli } from '../support/processes.ts';
 
 /** Has a process cause an unhandled rejection when it gets SIGUSR2. */
 const stray = `--import=data:text/javascript,process.once('SIGUSR2',()=>Promise.reject(Error('stray')))`;
+
+const taken = createServer();
+const { port: takenPort } = new URL(await listen(taken));
+afterAll(() => void taken.close());
 
 let folder: string;
 beforeEach(() => {
@@ -134,6 +139,12 @@ ${commands.join('\n')}
     ]);
   });
 
+  it('creates no database if its PORT is taken', async () => {
+    const DATA_DIR = join(folder, 'data');
+    expect(await runCli(['serve'], { DATA_DIR, PORT: takenPort })).toMatchObject({ code: 1 });
+    await expect(stat(DATA_DIR)).rejects.toThrow('ENOENT');
+  });
+
   it('is asked by a health check where it listens, whatever HOST and PORT are, and serves where it cannot write that', async () => {
     const settings = {
       DATA_DIR: join(folder, 'data'),
@@ -146,6 +157,8 @@ ${commands.join('\n')}
     expect(await check()).toMatchObject({ code: 0, stdout: 'ready\n' });
     const { hostname: HOST, port: PORT } = new URL(gateway.url);
     expect(await check({ HOST, PORT, WRITE_URL_TO: join(folder, 'none') })).toMatchObject({ code: 0 });
+    await writeFile(join(folder, 'wrong'), `${gateway.url}/wrong`);
+    expect(await check({ WRITE_URL_TO: join(folder, 'wrong') })).toMatchObject({ code: 1 });
     await stop(gateway);
     expect(await check()).toMatchObject({ code: 1, stderr: `Nothing responds at ${gateway.url}.\n` });
     const unsaid = await serve({ ...settings, WRITE_URL_TO: folder, HOST: '127.0.0.1' }, '--port', '0');
@@ -167,8 +180,6 @@ describe('DATABASE_URL', () => {
     expect(gateway.output.stdout).toContain('Bearer YOUR_API_TOKEN');
     expect(gateway.output.stdout).not.toMatch(/Token {2}|Workers|Metrics|:postgres@/);
     expect(await queryOnce(DATABASE_URL, 'SELECT count(*)::int FROM "User"')).toEqual([{ count: 0 }]);
-
-    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
     expect(await stop(gateway)).toMatchObject({ code: 0, stderr: '' });
   });
 
@@ -213,5 +224,11 @@ describe('DATABASE_URL', () => {
       /^DATABASE_URL is .*, but cannot be used: .*ECONNREFUSED.*\. Run `.* doctor`, which says what to do\.\n$/,
     );
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  });
+
+  it('of a PostgreSQL is not served by several workers if METRICS_PORT is taken', async () => {
+    const settings = { DATABASE_URL: await newServerDatabase(), PORT: '0', METRICS_PORT: takenPort };
+    const stderr = expect.stringContaining('METRICS_PORT');
+    expect(await runCli(['serve', '--workers', '2'], settings)).toEqual({ code: 1, stdout: '', stderr });
   });
 });
