@@ -73,6 +73,7 @@ describe('readConfig', () => {
   });
 
   const wrongSettings = Object.entries({
+    LOG_LEVEL: ['INFO'],
     HOST: ['a b', 'http://localhost', 'localhost:4000', '[::1]'],
     PORT: ['1e3', '0x50', '99999999999999999999'],
     CORS_ORIGINS: ['null', 'https://a.example,', 'example.org', 'https://a.example/app'],

@@ -127,6 +127,11 @@ describe('the preflight of an origin that is not allowed', () => {
   });
 });
 
+it('GraphiQL, which may have a token, has no CORS headers for a page of another origin', async () => {
+  const response = await fetch(`${open.url}/graphql`, { headers: { Origin: app, Accept: 'text/html' } });
+  expect([response.status, corsHeaders(response)]).toEqual([200, {}]);
+});
+
 it('the origin of the gateway’s own pages is allowed without CORS_ORIGINS naming it', async () => {
   expect((await ask(open, me, { Origin: open.url })).status).toBe(200);
   expect(open.log).toEqual([]);

@@ -76,16 +76,6 @@ it('the files are sent as they were built, compressed where the client accepts i
     }
 });
 
-it('other paths are not found', async () => {
-  for (const path of [
-    '/console/assets/',
-    '/console/assets/x.js',
-    '/console/assets/..%2findex.html',
-    '/consoles',
-  ])
-    expect([path, (await ask(path)).status]).toEqual([path, 404]);
-});
-
 it.each([
   ['CONSOLE', 'off'],
   ['PERSISTED_OPERATIONS', 'only'],

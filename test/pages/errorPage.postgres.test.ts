@@ -46,6 +46,11 @@ it('the page of a failure names the request in the log, and the probe has one as
   expect(await (await fetch(`${gateway.url}/readyz`)).text()).toBe('the database cannot be reached\n');
 });
 
+it('the page for a path with very many parts is not long', async () => {
+  const response = await fetch(gateway.url + '/x'.repeat(2_000), { headers: browser });
+  expect((await response.text()).length).toBeLessThan(20_000);
+});
+
 it.each([
   ['a program', '/nothing', {}, 'text/plain; charset=utf-8'],
   ['a client of JSON', '/nothing', { Accept: 'application/json, text/html' }, 'text/plain; charset=utf-8'],

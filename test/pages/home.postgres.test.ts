@@ -142,9 +142,9 @@ it.each(['/', '/schema', '/schema.graphql', '/healthz', '/readyz', '/docs', '/op
 );
 
 it('an address without a page is a 404', async () => {
-  const response = await fetch(`${gateway.url}/graphqls`);
-  const text = 'Not found. The home page lists all pages.\n';
-  expect([response.status, await response.text()]).toEqual([404, text]);
+  const response = await fetch(`${gateway.url}/consoles`);
+  const found = [response.status, await response.text(), response.headers.get('Vary')];
+  expect(found).toEqual([404, 'Not found. The home page lists all pages.\n', 'Accept, Authorization']);
 });
 
 it.each(['/docs', '/schema', '/guides', '/graphiql', '/openapi.json'])(

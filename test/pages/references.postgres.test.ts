@@ -63,8 +63,3 @@ it.each(['/docs', '/openapi.json', '/schema', '/schema.graphql', '/console'])(
     expect([first.status, again.status]).toEqual([200, 304]);
   },
 );
-
-it('other paths below are not found', async () => {
-  for (const path of ['/docs/start.js', '/docs/..%2fpackage.json', '/docs/constructor'])
-    expect([path, (await ask(path)).status]).toEqual([path, 404]);
-});

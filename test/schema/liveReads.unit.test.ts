@@ -344,7 +344,7 @@ describe('watching a viewer', () => {
 
   it('retries after each failure, until an execution succeeds or the subscription ends', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const { next, following } = watch();
+    const { next, following } = watch(async () => true, { ...alice, expiresAt: Date.now() + 3_600_000 });
     await next();
     for (let failures = 0; failures < 3; failures++) {
       following.noteResult(true);
@@ -354,10 +354,10 @@ describe('watching a viewer', () => {
       expect(await next()).toBe('changed');
     }
     following.noteResult(false);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(vi.getTimerCount()).toBe(1);
     // Further failures before the retry do not add timers.
     for (let failures = 0; failures < 10; failures++) following.noteResult(true);
-    expect(vi.getTimerCount()).toBe(1);
+    expect(vi.getTimerCount()).toBe(2);
     following.stop();
     following.noteResult(true);
     expect(vi.getTimerCount()).toBe(0);

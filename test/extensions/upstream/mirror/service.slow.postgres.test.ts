@@ -86,6 +86,16 @@ describe('a token of the upstream', () => {
     },
   );
 
+  it('has its own rate limit, and counts for the client whom a trusted proxy names if it is invalid', async () => {
+    const { gateway } = await open({ settings: { TRUST_PROXY: '1' } });
+    const from = (address: string, token: string) =>
+      rest(gateway, token, '/users/me', { headers: { 'X-Forwarded-For': address } });
+    for (let count = 0; count < 20; count++) await from('198.51.100.1', `nobody-${count}`);
+    expect((await from('198.51.100.1', alice)).status).toBe(429);
+    const { status, headers } = await from('198.51.100.2', alice);
+    expect([status, headers.get('RateLimit-Policy')]).toEqual([200, expect.stringMatching(/^"token"/)]);
+  });
+
   it('is never logged or stored', async () => {
     const { gateway, service, database } = await open({ tokenMaxAge: 1_000 });
     await arrive(gateway, alice);
