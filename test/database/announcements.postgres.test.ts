@@ -446,16 +446,13 @@ describe('a database session', () => {
       await client.query(end);
     }
   });
+});
 
-  it('cannot use a trigger function with the rights of the owner on tables of another role', async () => {
-    await client.query(
-      `CREATE ROLE outsider; CREATE SCHEMA outside AUTHORIZATION outsider; GRANT USAGE ON SCHEMA public TO outsider;
-       SET ROLE outsider; CREATE TABLE outside.a ("templateId" int)`,
-    );
-    const made = client.query(
-      'CREATE TRIGGER a BEFORE INSERT ON outside.a FOR EACH ROW EXECUTE FUNCTION public.await_template_writers()',
-    );
-    await expect(made).rejects.toThrow(/permission denied for function .*await_template_writers/);
-    await client.query('RESET ROLE; DROP OWNED BY outsider; DROP ROLE outsider');
-  });
+it('no other role may use a trigger function with the rights of the owner on tables of its own', async () => {
+  // The migration leaves `require_known_type` out, so that everybody may use it.
+  const { rows } = await database.pool.query(
+    `SELECT proname AS name FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace
+       AND has_function_privilege('public', oid, 'EXECUTE') AND proname <> 'require_known_type'`,
+  );
+  expect(rows).toEqual([]);
 });

@@ -19,6 +19,8 @@ it.each([
   const { message } = connectionError(given, failed('getaddrinfo ENOTFOUND un', 'ENOTFOUND'));
   expect(message.includes('looks like a part of the password')).toBe(isCut);
   expect(message).not.toMatch(isCut ? /un|34/ : /unter/);
+  const said = new pg.DatabaseError('no such role', 0, 'error');
+  expect(connectionError(given, said).message).toContain('no such role');
 });
 
 it('says each reason where a name has several addresses', () => {

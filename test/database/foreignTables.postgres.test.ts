@@ -3,7 +3,7 @@
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { migrate } from '../../src/database/migrate.ts';
-import { newServerDatabase } from '../support/gateway.ts';
+import { newServerDatabase, openAt } from '../support/gateway.ts';
 
 let inApp: pg.Client;
 let url: string;
@@ -28,7 +28,9 @@ it.each([
   await expect(migrate({ connectionString: url })).rejects.toThrow(`DATABASE_URL cannot be used: ${says}`);
   // Following the advice of doctor works.
   await inApp.query('CREATE SCHEMA dovetail');
-  expect(await migrate({ connectionString: `${url}?options=-c%20search_path%3Ddovetail` })).not.toEqual([]);
+  const opened = await openAt(`${url}?options=-c%20search_path%3Ddovetail`);
+  expect(await opened.client.user.count()).toBe(0);
+  await opened.close();
   expect((await inApp.query(count)).rows).toEqual(before);
 });
 

@@ -66,6 +66,10 @@ it('a role with hostile defaults gets the same responses', async () => {
     expect(expected).toMatchObject({ status: 200, text: expect.not.stringContaining('"errors"') });
     expect(await ask(hostile, path, body)).toEqual(expected);
   }
+  const writes = await hostile.database.pool.query(
+    `SELECT current_setting('default_transaction_isolation') AS level, current_setting('default_transaction_read_only') AS read_only`,
+  );
+  expect(writes.rows).toEqual([{ level: 'read committed', read_only: 'off' }]);
 });
 
 it('a role with hostile defaults migrates an empty database', async () => {

@@ -133,22 +133,22 @@ describe('a request', () => {
   });
 
   it('may begin, a second after the last was rejected, if no more than usual wait', async () => {
-    const opened = open({ connections: 4, maxWaiting: 20, duration: 100 });
+    const opened = open({ connections: 8, maxWaiting: 20, duration: 200 });
     const asked = askedOf(opened);
-    for (let count = 0; count < 4; count++) void opened.ask('x');
+    for (let count = 0; count < 8; count++) void opened.ask('x');
     for (let count = 1; count <= 60; count++) asked(`a${count}`);
     expect(asked('a61')).toBe('a61 rejected');
     await vi.advanceTimersByTimeAsync(950);
     // The queue is short under overload, though hardly longer than half as many as there are connections.
-    expect(opened.figures.waiting).toBe(24);
+    expect(opened.figures.waiting).toBe(28);
     expect(asked('a62')).toBe('a62 rejected');
-    await vi.advanceTimersByTimeAsync(700);
+    await vi.advanceTimersByTimeAsync(900);
     expect(opened.figures.waiting).toBe(0);
-    for (let count = 0; count < 4; count++) void opened.ask('x');
-    for (const name of ['a1', 'a2', 'a3']) expect(asked(name)).toBe(name);
-    expect(asked('a4')).toBe('a4 rejected');
+    for (let count = 0; count < 8; count++) void opened.ask('x');
+    for (let count = 1; count <= 6; count++) expect(asked(`a${count}`)).toBe(`a${count}`);
+    expect(asked('a7')).toBe('a7 rejected');
     await vi.advanceTimersByTimeAsync(1_050);
-    for (let count = 0; count < 4; count++) void opened.ask('x');
+    for (let count = 0; count < 8; count++) void opened.ask('x');
     for (let count = 1; count <= 20; count++) expect(asked(`a${count}`)).toBe(`a${count}`);
   });
 });

@@ -1,5 +1,6 @@
 /** The change feed: to whom each write is announced, and what happens when the connection is lost. */
 
+import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeEach, describe, expect, inject, it, type TestContext, vi } from 'vitest';
 import { createToken, rotateToken } from '../../../src/auth/tokens.ts';
@@ -15,7 +16,8 @@ const { database, alice, bob, carol } = await databaseWith('alice', 'bob', 'caro
 const names = new Map([alice, bob, carol].map(({ userId, username }) => [userId, username]));
 /** The changes that the feed has announced since the test began. */
 let announced: Change[] = [];
-const feed = await database.openChangeFeed();
+const report = vi.fn();
+const feed = await database.openChangeFeed({ report });
 feed.subscribe((change) => announced.push(change));
 afterAll(feed.close);
 beforeEach(() => {
@@ -182,15 +184,13 @@ it('a token is announced when it is created or deleted, or its validity changes,
 /** Tables that no response shows. */
 const unseen = ['Mirror', 'MirroredAccount', 'RateLimit', '_prisma_migrations'];
 
-describe('every table', () => {
-  it('that a response shows has triggers, each of which is expected', async () => {
-    const { rows } = await database.pool.query<{ table: string }>(
-      `SELECT relname AS table FROM pg_class
-       WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> ALL ($1) ORDER BY 1`,
-      [unseen],
-    );
-    expect(rows.map(({ table }) => table).sort()).toEqual(announcedTables.toSorted());
-  });
+it('every table that a response shows has triggers, each of which is expected', async () => {
+  const { rows } = await database.pool.query<{ table: string }>(
+    `SELECT relname AS table FROM pg_class
+     WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> ALL ($1) ORDER BY 1`,
+    [unseen],
+  );
+  expect(rows.map(({ table }) => table).sort()).toEqual(announcedTables.toSorted());
 });
 
 it('a change is sent to each subscriber until it unsubscribes', async () => {
@@ -232,6 +232,7 @@ describe('the embedded engine', () => {
       .toContain('bob OssmDevice');
     // It receives changes before it has received its own heartbeat.
     await expect.poll(() => feed.listening).toBe(true);
+    expect(report.mock.calls).toEqual([['they do not arrive'], [undefined]]);
   });
 });
 
@@ -383,6 +384,7 @@ describe('the connection of a feed', () => {
 
   it('that is lost while a heartbeat is on its way does not wait for that', async () => {
     const reported = vi.fn();
+    const adding = vi.spyOn(EventTarget.prototype, 'addEventListener');
     const began = performance.now();
     const lost = await keepListening(async (_hear, losing) => {
       setTimeout(() => losing.abort(new Error('cut off')), 10);
@@ -390,6 +392,10 @@ describe('the connection of a feed', () => {
     }, reported);
     expect(reported).toHaveBeenCalledWith('cut off');
     expect(performance.now() - began).toBeLessThan(1_500);
+    // The types of Vitest do not say whose method it is.
+    const closing = adding.mock.contexts[0] as EventTarget;
+    // That of the pause before the next attempt: none stays of the one that failed.
+    expect(getEventListeners(closing, 'abort')).toHaveLength(1);
     await lost.close();
   });
 });

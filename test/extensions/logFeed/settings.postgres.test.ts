@@ -20,5 +20,7 @@ it('rejects CHANGE_FEED=logical for a server without logical decoding, which oth
     });
   await choose('auto');
   await choose('notify');
-  await expect(choose('logical')).rejects.toThrow('available: the server has wal_level = replica.');
+  await expect(database.openChangeFeed({ choose: () => choose('logical') })).rejects.toThrow(
+    'available: the server has wal_level = replica.',
+  );
 });
