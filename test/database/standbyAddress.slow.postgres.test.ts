@@ -20,6 +20,9 @@ it('a start says that it needs the primary', async () => {
   await expect(openAt(DATABASE_URL)).rejects.toThrow(
     `DATABASE_URL is "${DATABASE_URL.replace(':postgres@', ':***@')}", but ${readOnlyServer}`,
   );
+  await expect(openAt(`${cluster.primary.url}/app`, bounds, DATABASE_URL)).rejects.toThrow(
+    'leads to another server than DATABASE_URL, or a copy of it',
+  );
 });
 
 it.for(['nothing', 'PgBouncer'])(

@@ -108,6 +108,8 @@ describe.each(releases)('a database of %s', (version) => {
         stderr:
           'The database cannot be used: it has migrations of another version: 2998_next, 2999_second. Run `npx dovetail-gateway doctor`, which says what to do.\n',
       });
+      const entries = await readdir(DATA_DIR, { withFileTypes: true });
+      expect(entries.filter((entry) => entry.isSocket())).toEqual([]);
     }
   });
 });

@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { findServer } from '../../../src/database/connection.ts';
 import type { Ask, ChangeFeed } from '../../../src/database/feed/changeFeed.ts';
 import { listenToServer } from '../../../src/database/feed/notify.ts';
 import { migrate } from '../../../src/database/migrate.ts';
@@ -21,6 +22,7 @@ const direct = { connectionString: `${server.url}/logical` };
 const database = await openAt(direct.connectionString);
 const alice = await createAccount(database.client, 'alice');
 const bob = await createAccount(database.client, 'bob');
+expect(await findServer({ url: direct.connectionString })).toMatchObject({ decodes: true });
 expect(await chooseAnnounceMode('logical', direct)).toEqual({ mode: 'logical' });
 const feed = await listenToServer(direct, direct, { readLog: readMessages });
 let announced: string[] = [];
