@@ -56,6 +56,9 @@ it('there is no gap after a run that fails between two pages of new sessions is 
   expect((await run()).countsByKind.get('DTT sessions')).toMatchObject({ written: 30 });
   expect(await expectWholeSessions()).toBe(154);
   expect((await run()).requests).toBeLessThanOrEqual(12);
+  memory.dttSessions.delete(1);
+  const { countsByKind } = await run({ full: true });
+  expect(countsByKind.get('DTT sessions')).toMatchObject({ fetched: 153, gone: 1 });
 });
 
 it('a run is completed by a later one after its connection to the database is lost at any point', async () => {

@@ -273,6 +273,7 @@ describe('an account of the mirror', () => {
     account.credentials.add(credential);
     for (const path of ['/users/me', '/dtt'])
       await expect(upstreamFor(account)?.get(path)).rejects.toThrow('does not accept the token');
+    expect(budget.delayFor(999)).toBeGreaterThan(0);
     expect(onRejected.mock.calls).toEqual([
       [credential, true],
       [credential, false],

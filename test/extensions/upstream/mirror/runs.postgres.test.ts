@@ -35,7 +35,7 @@ let runs: AccountRuns;
 /** The response or the error for a path in place of the upstream's own; undefined leaves that. */
 let instead: (path: string, own: unknown) => unknown;
 
-const { database, memory } = await mirrorOfMemory(1);
+const { database, memory, pull } = await mirrorOfMemory(1, 2);
 beforeEach(() => {
   addSessions(1, sessions);
   requests.length = 0;
@@ -71,11 +71,11 @@ const idOf = (path: string) => Number(/^\/dtt\/sessions\/(\d+)$/.exec(path)?.[1]
 
 describe('details that a client asks for', () => {
   const budget = { ...createBudget(0), available: () => 2, delayFor: (count: number) => count * 7_000 };
-  let fetch: (...ids: number[]) => Promise<void>;
+  const accountOf = async () => ({ upstream, budget });
+  const fetchDetails = createDetailsOnDemand({ pool: database.pool, logger, accountOf });
+  const viewer = { id: 1, tokenId: undefined, scope: 'activate' } as const;
+  const fetch = (...ids: number[]) => fetchDetails(viewer, 'DttSession', ids);
   beforeEach(async () => {
-    const accountOf = async () => ({ upstream, budget });
-    const fetchDetails = createDetailsOnDemand({ pool: database.pool, logger, accountOf });
-    fetch = (...ids) => fetchDetails({ id: 1, tokenId: undefined, scope: 'activate' }, 'DttSession', ids);
     await readLists();
     requests.length = 0;
   });
@@ -85,6 +85,18 @@ describe('details that a client asks for', () => {
       'The details of 3 records are not here yet; try again in 21 s',
     );
     expect(requests.toSorted()).toEqual(['/dtt/sessions/1', '/dtt/sessions/2']);
+    instead = (path) => (idOf(path) === 4 ? new UpstreamBusy('busy', failed, 9) : undefined);
+    await expect(fetch(3, 4)).rejects.toThrow('The details of 2 records are not here yet; try again in 9 s');
+    expect(await pending()).toBe(sessions - 3);
+  });
+
+  it('are requested for each of two accounts that ask at once', async () => {
+    memory.dttTemplates.set(7, { version: 1, ownerId: 1 });
+    memory.users.get(2)?.imports.add(7);
+    for (const id of [1, 2]) await pull(id, { listsOnly: true });
+    instead = () => sleep(100);
+    await Promise.all([1, 2].map((id) => fetchDetails({ ...viewer, id }, 'DttTemplate', [7])));
+    expect(requests).toHaveLength(2);
   });
 
   it('are requested once for all who ask at once, and again for those who ask after its list has changed', async () => {
@@ -106,9 +118,10 @@ describe('details that a client asks for', () => {
 
 describe('a record that cannot be read by its id', () => {
   it('is not requested again for an hour, while the others are read', async () => {
-    const responses = [new Unauthorized('no', failed), unavailable, missing, { id: 30 }, null];
+    const unauthorized = new Unauthorized('no', failed);
+    const responses = [missing, { id: 30 }, null, unauthorized, unavailable, unavailable, unavailable];
     const broken = new Map<string, unknown>(
-      responses.map((response, index) => [`/dtt/sessions/${1 + 7 * index}`, response]),
+      responses.map((response, index) => [`/dtt/sessions/${1 + 4 * index}`, response]),
     );
     const count = broken.size;
     instead = (path) => broken.get(path);
@@ -257,8 +270,9 @@ describe('a list that the upstream forbids', () => {
   it('is skipped if it is optional, and its stored records stay', async () => {
     for (let id = 1; id <= 5; id++) {
       memory.lockTemplates.set(id, { version: 1, ownerId: 1 });
-      memory.lockSessions.set(id, { version: 1, ownerId: 1, isActive: false });
+      memory.lockSessions.set(id, { version: 1, ownerId: 1, isActive: id === 5 });
     }
+    Object.assign(memory.users.get(1) ?? {}, { activeLockTemplate: 5 });
     await refresh();
     const unknown = new UpstreamRejection('no', { ...failed, status: 400 }, 'Lock template not found');
     const rejections: [string, UpstreamRejection][] = [
@@ -274,6 +288,7 @@ describe('a list that the upstream forbids', () => {
       await refresh();
       expect(await database.client.dttSession.count(), path).toBe(sessions + 1 + index);
       expect(await database.client.lockSession.count()).toBe(5);
+      expect(await database.client.lockSession.count({ where: { templateId: 5 } })).toBe(1);
       expect(await database.client.lockTemplate.count()).toBe(5);
       expect(requests.filter((each) => /^\/lkbx\/(sessions|templates)\/\d/.test(each))).toEqual([]);
     }
