@@ -6,7 +6,7 @@ import { openDatabase } from '../../../../src/database/database.ts';
 import { copyTemplate, withClient } from '../../../support/gateway.ts';
 import { runHere } from '../../../support/runHere.ts';
 
-const dovetail = (...args: string[]) => runHere(args, { DATA_DIR: folder });
+const dovetail = (...args: string[]) => runHere(args, { DATA_DIR: folder, UPSTREAM_TOKEN: 'dvt_x' });
 const folder = await copyTemplate();
 const database = withClient(await openDatabase({ DATABASE_URL: undefined, DATA_DIR: folder }));
 const { mirror, user, dttDevice, dttTemplate, dttLibraryEntry } = database.client;

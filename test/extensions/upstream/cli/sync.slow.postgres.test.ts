@@ -64,7 +64,7 @@ it('mirrors the account of --from or else of UPSTREAM_URL, fetches only changes 
 
 it('fetches every session again with --full, and has a note about what is missing', async () => {
   await sync();
-  service.misbehave({ instead: () => failure(404, 'Not found') }, { path: /^\/ossm$/ });
+  service.misbehave({ instead: () => failure(404, 'Not found') }, { path: /^\/(ossm|users\/me)$/ });
   service.forgetRequests();
   const { stderr, stdout } = await sync('--json', '--full');
   const { notes } = JSON.parse(stdout);
@@ -87,14 +87,14 @@ it.each([
   expect(await runHere(['sync'], given)).toEqual({ code: 1, stdout: '', stderr });
 });
 
-it('exits with 130 when it is interrupted', async () => {
+it.each(['SIGINT', 'SIGTERM'] as const)('exits with 130 at %s', async (signal) => {
   service.misbehave(faults.hang, { path: /^\/dtt$/ });
   service.forgetRequests();
   const { child, exit } = startCli(['sync', '--from', service.base], settings());
   await expect
     .poll(() => service.requests.map(({ path }) => path))
     .toContainEqual(expect.stringMatching(/^\/dtt\?/));
-  child.kill('SIGINT');
+  child.kill(signal);
   expect(await exit).toEqual({
     code: 130,
     stdout: '',

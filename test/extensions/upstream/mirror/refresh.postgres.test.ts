@@ -16,6 +16,8 @@ const probe = async ({ url }: { url: string }) => (await fetch(`${url}/readyz`))
 
 it('a gateway mirrors the account instead of loading the demo account, and refreshes it at each interval', async () => {
   const { service, database } = await open();
+  for (const device of service.account(1).lkbxDevices.values()) Object.assign(device, { hueShift: 'x' });
+  service.misbehave({ instead: () => failure(404, 'Not found') }, { path: /^\/users\/me$/ });
   const gateway = await openGateway(
     readConfig({
       PORT: '0',
@@ -30,7 +32,10 @@ it('a gateway mirrors the account instead of loading the demo account, and refre
   );
   onTestFinished(() => gateway.close());
   expect(gateway.shownToken).toBeUndefined();
-  await expect.poll(() => probe(gateway)).toMatch(/last success 2/);
+  await expect
+    .poll(() => probe(gateway))
+    .toMatch(/last success 2\S+Z, last error none, 1 records left out\n$/);
+  service.behave();
   const { token } = await createToken(database.pool, 'alice', 'test');
   const times: number[] = [];
   service.misbehave(

@@ -42,12 +42,14 @@ describe('a token of the upstream', () => {
 
   it('is not forgotten while a stream is open with it, however rarely it is checked', async () => {
     const idle = 1_500;
-    const { gateway } = await open({ idle });
+    const { gateway, service } = await open({ idle, settings: { UPSTREAM_INTERVAL: '1' } });
     await arrive(gateway, alice);
     const events = await subscribe(gateway, alice, `subscription ${username}`);
     await events.next();
     const ended = events.rest().then(() => 'ended');
     expect(await Promise.race([ended, sleep(2 * idle, 'open')])).toBe('open');
+    service.forgetRequests();
+    await expect.poll(() => service.count('/dtt')).toBeGreaterThan(0);
     events.leave();
     await ended.catch(() => {});
   });
@@ -118,20 +120,6 @@ describe('a token of the upstream', () => {
 });
 
 describe('an account that has not been read yet', () => {
-  it('has GraphQL requests rejected with 503 and its progress', async () => {
-    const { gateway, service } = await open({ waits: { arrival: 200 } });
-    // All lists are sent but the last one, which hangs.
-    service.misbehave(faults.hang, { path: /^\/dtt\/sessions$/ });
-    const { status, headers, body } = await ask(gateway, alice, username);
-    const message = expect.stringMatching(
-      /^The account is being read from the upstream: \d+ records so far$/,
-    );
-    expect(body).toMatchObject({ errors: [{ message, extensions: { code: 'SERVICE_UNAVAILABLE' } }] });
-    expect([status, headers.get('Retry-After')]).toEqual([503, '5']);
-    service.behave();
-    await arrive(gateway, alice);
-  });
-
   it('is not read for a client of REST alone', async () => {
     const { gateway, service } = await open();
     for (const path of ['/dtt', '/dtt/sessions', '/lkbx']) await rest(gateway, alice, path);

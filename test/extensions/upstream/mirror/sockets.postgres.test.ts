@@ -3,7 +3,8 @@
 import { afterEach, expect, it } from 'vitest';
 import { rest } from '../../../support/gateway.ts';
 import { closeSockets, connectSocket, openSocket } from '../../../support/sockets.ts';
-import { arrive, openForEachTest } from '../support/frontedService.ts';
+import { activate, arrive, openForEachTest } from '../support/frontedService.ts';
+import { failure } from '../support/standIn/reads.ts';
 
 const alice = 'token-of-alice';
 const open = openForEachTest();
@@ -27,6 +28,8 @@ it('a WebSocket serves the account of its token, and closes once the upstream re
   expect(await socket.next()).toEqual({ id: 's', type: 'next', payload });
 
   service.revoke(alice);
+  // The other token is not used for it.
+  expect((await activate(gateway, alice, 2)).body).toHaveProperty('errors.0.extensions.code', 'BAD_GATEWAY');
   // By this response the gateway learns of it at once. By itself it checks the token at intervals.
   expect((await rest(gateway, alice, '/nowhere')).status).toBe(401);
   expect(await socket.closed).toEqual({
@@ -45,6 +48,8 @@ it('a WebSocket closes with 4403 if its token is unknown upstream, and with 1013
     return (await socket.closed).code;
   };
   expect(await connect('nobody')).toBe(4403);
+  service.misbehave({ instead: () => failure(403, 'Forbidden') });
+  expect(await connect('forbidden')).toBe(4403);
   await service.stop();
   expect(await connect('nobody-else')).toBe(1013);
   const { status, headers } = await rest(gateway, 'nobody-at-all', '/dtt');
