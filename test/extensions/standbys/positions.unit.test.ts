@@ -9,14 +9,14 @@ import { createFakeFeed } from '../../support/feed.ts';
 /** Positions of a primary that a test may replace, and a request with one of them. */
 function open() {
   const { feed, lose } = createFakeFeed();
-  const primary = { text: '0/20', timeline: '0000000C' };
+  const primary = { text: '1/20', timeline: '0000000C' };
   const run = vi.fn(async () => [{ ...primary }]);
   const { beforeRead } = createPositions({ run } as unknown as Database['sql'], feed, () => {});
   // It reads nothing else of the exchange.
-  const request = { headers: { 'dovetail-position': '12-0/10' } };
-  const exchange = { endpoint: 'rest', request } as unknown as Exchange;
-  const statusNow = async () =>
-    (await beforeRead(exchange, { id: 1, tokenId: 1, scope: 'activate' }))?.status;
+  const exchangeWith = (position: string) =>
+    ({ endpoint: 'rest', request: { headers: { 'dovetail-position': position } } }) as unknown as Exchange;
+  const statusNow = async (position = '12-0/FFFFFFF0') =>
+    (await beforeRead(exchangeWith(position), { id: 1, tokenId: 1, scope: 'activate' }))?.status;
   return { lose, primary, run, statusNow };
 }
 
@@ -28,4 +28,10 @@ it('a position that was reached is looked up again only after a loss of the feed
   expect(run).toHaveBeenCalledOnce();
   lose();
   expect(await statusNow()).toBe(503);
+});
+
+it('an invented position is not taken for reached, nor is a later one without a look', async () => {
+  const { run, statusNow } = open();
+  for (const position of ['12-9/0', '12-2/0']) expect(await statusNow(position)).toBeUndefined();
+  expect(run).toHaveBeenCalledTimes(2);
 });

@@ -335,21 +335,32 @@ describe('a standby', () => {
     await Promise.all([activeOf(gateway, alice), activeOf(gateway, bobby)]);
     expect(performance.now() - began).toBeLessThan(4_000);
     expect(gateway.replicas.counts.retried).toBeGreaterThan(0);
+    await expect.poll(() => statusesOf(gateway)[0]).toMatch(/lock timeout/);
     expect(gateway.log).toEqual([]);
   });
 
   it('is not read from when its URL leads to a primary or to another database', async () => {
-    const gateway = await openStandbyGateway(await open(), [
+    const gateway = await openGatewayAt(undefined, [
       `${cluster.primary.url}/${name}`,
       `${at(pair, 0).url}/postgres`,
     ]);
-    gateways.push(gateway);
     await expect
       .poll(() => statusesOf(gateway))
       .toEqual([
         'it is no standby, or no longer: it takes writes of its own',
         expect.stringContaining('no copy of the database'),
       ]);
+  });
+
+  it('is not read from when it is of another cluster', async () => {
+    const elsewhere = await open();
+    const { run } = elsewhere.sql;
+    vi.spyOn(elsewhere.sql, 'run').mockImplementation(async (...given) =>
+      (await run(...given)).map((row) => ('system' in row ? { ...row, system: '1' } : row)),
+    );
+    const gateway = await openStandbyGateway(elsewhere, [at(lines, 0).url]);
+    gateways.push(gateway);
+    await expect.poll(() => statusesOf(gateway)[0]).toContain('no copy of the database');
   });
 
   it('is not read from once it is promoted', async () => {
@@ -363,8 +374,7 @@ describe('a standby', () => {
     await expect.poll(() => statusesOf(gateway)[0]).toMatch(/it takes writes of its own/);
     // A standby of the promoted server is on the same timeline.
     const fourth = await cluster.addStandby(third);
-    const other = await openStandbyGateway(await open(), [`${fourth.url}/${name}`]);
-    gateways.push(other);
+    const other = await openGatewayAt(undefined, [`${fourth.url}/${name}`]);
     await expect.poll(() => statusesOf(other)).toEqual([expect.stringContaining('timeline 2')]);
     expect(await activeOf(other, alice)).toBe(template);
     await third.stop('immediate');
