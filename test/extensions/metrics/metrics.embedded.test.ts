@@ -174,9 +174,10 @@ describe('/metrics', () => {
     const { body } = post('subscription { activeDttTemplate { name } }');
     const head = `POST /graphql HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice.token}\r\n`;
     const subscription = `${head}Accept: text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const followed = subscription.replace('POST /graphql', 'GET /api/v1/dtt');
     const unknown = 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n';
     const { socket } = await openRaw(gateway.url);
-    socket.write(subscription.repeat(3) + unknown);
+    socket.write(followed + subscription.repeat(2) + unknown);
     const open = async () => {
       const found = await series();
       return [found.get('dovetail_subscriptions'), found.get('dovetail_requests_in_flight')];
