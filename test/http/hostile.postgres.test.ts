@@ -141,6 +141,9 @@ describe('the gateway rejects', () => {
     '400: a WebSocket by HTTP/1.0': () => get('/graphql', handshake + accept, 'HTTP/1.0'),
     '400: a WebSocket with a body': () =>
       `${get('/graphql', `${handshake}${accept}Content-Length: 5\r\n`)}12345`,
+    '400: a WebSocket with chunks': () =>
+      `${get('/graphql', `${handshake}${accept}Transfer-Encoding: chunked\r\n`)}0\r\n\r\n`,
+    '400: a WebSocket with a second token': () => get('/graphql', `${handshake}${accept}authorization: \r\n`),
   };
   it.each(Object.entries(closing))('%s, and closes the connection', async (name, bytes) => {
     const { socket, ended } = await openRaw(gateway.url);

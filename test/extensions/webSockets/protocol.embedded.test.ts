@@ -50,7 +50,7 @@ describe('a connection', () => {
   it('takes its token from the payload or from the header', async () => {
     for (const [headers, payload] of [
       [{}, { authorization: `bearer ${alice.token}` }],
-      [{ authorization: `Bearer ${alice.token}` }, undefined],
+      [{ authorization: `Bearer ${alice.token}` }, { Authorization: 'Bearer wrong' }],
     ] as const) {
       const socket = await openSocket(gateway, { headers: { ...headers, 'X-Request-Id': 'named' } });
       socket.send({ type: 'connection_init', payload });
@@ -69,6 +69,8 @@ describe('a connection', () => {
     const socket = await openSocket(gateway);
     socket.send({ type: 'connection_init', payload });
     expect(await socket.closed).toEqual({ code: 4403, reason: expect.stringMatching(reason) });
+    const lastInit = () => gateway.log.findLast((line) => line.includes('connection_init'));
+    await expect.poll(lastInit).toContain('"status":401');
   });
 
   it('is closed with 1013, after which clients connect again, when its token cannot be looked up, which is logged', async () => {
@@ -192,7 +194,7 @@ describe('a request for a WebSocket', () => {
   it.each([
     ['at another path', {}, 426, 'WebSockets are opened at /graphql', '/api/v1/dtt'],
     ['with a subprotocol twice', { [subprotocol]: `${name}, ${name}` }, 400, 'Sec-WebSocket-Protocol'],
-    ['with another offer', { Upgrade: 'h2c, websocket' }, 400, 'Invalid Upgrade header'],
+    ['with another offer', { Upgrade: 'h2c, WebSocket' }, 400, 'Invalid Upgrade header'],
     ['of another version', { 'Sec-WebSocket-Version': '7' }, 400, 'Sec-WebSocket-Version'],
     [
       'from a page of an origin that is not allowed',

@@ -145,13 +145,15 @@ it('is closed with 4408 when its client does not initialise it in time, but not 
   expect(known.socket.close).not.toHaveBeenCalled();
 });
 
-it('no longer watches its token once it is closed', async () => {
+it('no longer watches its token and its client once it is closed', async () => {
   const stop = vi.fn();
   const { socket, receive } = open({ identify: async () => identified, watchToken: () => stop });
   await receive({ type: 'connection_init' });
   expect(stop).not.toHaveBeenCalled();
   socket.emit('close');
   expect(stop).toHaveBeenCalledOnce();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(socket.terminate).not.toHaveBeenCalled();
 });
 
 it('does not count if its client leaves while its token is checked', async () => {

@@ -3,6 +3,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { expect, it } from 'vitest';
+import { createSignal } from '../../../../src/database/waiting.ts';
 import { createTurns, mostOnDemand } from '../../../../src/extensions/upstream/client/turns.ts';
 import { UpstreamBusy } from '../../../../src/extensions/upstream/client/upstream.ts';
 
@@ -12,10 +13,7 @@ const outcomeOf = (sending: Promise<string>) =>
 
 it('all accounts together have a limit of reads and one of writes, and of those that wait', async () => {
   const createInTurn = createTurns(60_000);
-  let release = () => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const { promise: released, settle: release } = createSignal();
   let inFlight = 0;
   const send = async () => {
     inFlight++;
@@ -43,9 +41,11 @@ it('all accounts together have a limit of reads and one of writes, and of those 
 it('a request that has waited too long, for its account or for all, is never sent; one that has begun may take longer', async () => {
   const createInTurn = createTurns(100);
   let inFlight = 0;
-  const hold = () => {
+  const { promise: released, settle: release } = createSignal();
+  const hold = async () => {
     inFlight++;
-    return new Promise<string>(() => {});
+    await released;
+    return 'sent';
   };
   const busy = createInTurn();
   const begun = outcomeOf(busy('read', hold));
@@ -60,4 +60,7 @@ it('a request that has waited too long, for its account or for all, is never sen
   expect(await Promise.all(waiting)).toEqual([`${tooMany}`, `${tooMany}`]);
   expect(inFlight).toBe(100);
   expect(await Promise.race([begun, 'not over'])).toBe('not over');
+  release();
+  await setImmediate();
+  expect(inFlight).toBe(100);
 });

@@ -1,7 +1,7 @@
 /** How the account of a token is found out. */
 
 import { expect, it } from 'vitest';
-import type { Upstream } from '../../../../src/extensions/upstream/client/upstream.ts';
+import { type Upstream, UpstreamRejection } from '../../../../src/extensions/upstream/client/upstream.ts';
 import { readAccount, readAccountId } from '../../../../src/extensions/upstream/mirror/account.ts';
 import { addUser, createMemoryUpstream, missing, upstreamOf } from '../support/memoryUpstream.ts';
 
@@ -13,6 +13,7 @@ function upstreamWith(requests: string[], isConfigured: boolean): Upstream {
     '/dtt': { data: [] },
     '/dtt/templates': { data: [7, undefined, 7, 2, 5].map((ownerId, index) => ({ id: index + 1, ownerId })) },
     '/users/2': { id: 2, username: 'bob' },
+    '/users/7': new UpstreamRejection('no', { failure: 'failed', status: 400 }, 'User not found'),
   };
   const respond = (path: string) => responses[path.replace(/\?.*/, '')] ?? missing;
   return { ...upstreamOf(memory, 2, requests, respond), isConfigured };
