@@ -1,12 +1,14 @@
 /** The check of the upstream, as the doctor has it. */
 
 import { expect, it, onTestFinished } from 'vitest';
-import { upstream as extension } from '../../../../src/extensions/upstream/extension.ts';
+import { extensions } from '../../../../src/extensions/extensions.ts';
 import { readConfig } from '../../../support/settings.ts';
 import { openScripted, reply } from '../support/scripted.ts';
 
-const check = (settings: Record<string, string>) =>
-  Promise.all((extension.checks?.(readConfig(settings)) ?? []).map(([, find]) => find()));
+const check = (settings: Record<string, string>) => {
+  const config = readConfig(settings);
+  return Promise.all(extensions.flatMap(({ checks }) => checks?.(config) ?? []).map(([, find]) => find()));
+};
 
 it('finds a problem with an upstream out of reach, and does not show the token', async () => {
   const found = await check({ UPSTREAM_URL: 'http://127.0.0.1:1/api/v1', UPSTREAM_TOKEN: 'secret' });
