@@ -126,14 +126,14 @@ describe('an exchange', () => {
     },
   );
 
-  it('gets no second response', async () => {
+  it('gets one response, all of it, and no second one', async () => {
     const again = vi.fn();
     handle = (exchange) => {
       send(exchange, jsonResponse(200, '"…"'));
       send(exchange, textResponse(500, 'again'));
       again();
     };
-    expect(await ask('/')).toBe(200);
+    expect(await (await fetch(exchanges.url)).text()).toBe('"…"');
     expect(again).toHaveBeenCalled();
   });
 
@@ -147,13 +147,14 @@ describe('an exchange', () => {
     expect(exchanges.log().at(-1)).not.toHaveProperty('status');
   });
 
-  it('whose client left in the middle of the response has the status that was sent', async () => {
+  it('whose client left in the middle of the response has the status that was sent, of which 5xx are warnings', async () => {
     handle = ({ response }) => {
-      response.writeHead(201).write('some');
+      response.writeHead(500).write('some');
       response.destroy();
     };
     await ask('/').catch(() => {});
-    await expect.poll(() => exchanges.outcomes.at(-1)?.status).toBe(201);
+    await expect.poll(() => exchanges.outcomes.at(-1)?.status).toBe(500);
+    expect(exchanges.log().at(-1)).toMatchObject({ level: 40 });
   });
 });
 

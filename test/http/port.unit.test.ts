@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { SetupError } from '../../src/errors.ts';
 import { isEverywhere, originOf } from '../../src/http/hostName.ts';
 import { checkPort, holderOf } from '../../src/http/port.ts';
@@ -47,6 +47,11 @@ describe('a port', () => {
     ],
   ])('that responds with %s on %s is classified as %s', async (_, host, holder, open) => {
     expect(await holderOf(host, await portOf(open()))).toBe(holder);
+  });
+
+  it('that never responds is that of another program, soon', async () => {
+    vi.spyOn(AbortSignal, 'timeout').mockReturnValue(AbortSignal.timeout(50));
+    expect(await holderOf(local, await portOf(createServer(() => {})))).toBe('other');
   });
 
   const gateway = () => serving('/healthz', 'alive\n', 'x');

@@ -35,11 +35,11 @@ const notFound: Readonly<Record<string, string>> = {
   '/lkbx/session/{id}': 'Lock session not found',
   '/ossm/{id}': 'OSSM device not found',
 };
-const invalidIds = '0 00 01 +1 -1 -0 1e3 0x10 1.0 1,0 %201 1%20 %30 %2531 %3 %3A １ x'.split(' ');
+const invalidIds =
+  '0 00 01 +1 -1 -0 1e3 0x10 1.0 1,0 %201 1%20 %30 %2531 %3 %3A １ __proto__ NaN {id} %00'.split(' ');
 const tooHighIds = [2 ** 31, 2 ** 53, `1${'0'.repeat(400)}`].map(String);
 
 describe('a token', () => {
-  const invalid = 'the token is unknown or revoked';
   const malformed = 'the Authorization header must have the form Bearer TOKEN, with one word after Bearer';
   const expectUnauthorized = async (path: string, options: RequestInit = {}, challenge = 'Bearer') => {
     const { status, headers, body } = await rest(gateway, undefined, path, options);
@@ -60,7 +60,6 @@ describe('a token', () => {
   it.each([
     ['in another scheme', () => `Basic ${alice.token}`, malformed],
     ['after two schemes', () => `Bearer Bearer ${alice.token}`, malformed],
-    ['that was never issued', () => `Bearer dvt_${'A'.repeat(43)}`, invalid],
   ])('%s is rejected by both APIs with the reason', async (_, authorization, problem) => {
     const headers = { Authorization: authorization() };
     await expectUnauthorized('/users/me', { headers }, challengeFor(problem));
@@ -184,15 +183,6 @@ describe('the body of an activation', () => {
       await deactivate();
     },
   );
-
-  it('is rejected when it has more than 64 KiB', async () => {
-    const padded = right.padEnd(64 * 1024 + 1, ' ');
-    // With Content-Length, and in chunks without it.
-    const chunked = new Blob([padded]).stream();
-    for (const content of [{ body: padded }, { body: chunked, duplex: 'half' as const }])
-      await expectError(413, 'Request body too large', path(), { method: 'POST', headers: json, ...content });
-    expect(await active()).toBeNull();
-  });
 });
 
 describe('targetUserId', () => {
