@@ -41,8 +41,8 @@ it('documents and registered queries take 64 MiB each, after which the oldest ar
   const documents = createDocuments(readConfig({}));
   const { register, find } = createPersistedOperations(readConfig({}), { operations: new Map() });
   const extensionsOf = (index: number) => ({ extensions: { persistedQuery: { sha256Hash: `${index}` } } });
-  // Estimated at 200 bytes and two bytes for each character.
-  const texts = Array.from({ length: 34 }, (_, index) => `{ __typename } #${index}`.padEnd(10_000, 'x'));
+  // Estimated, beside the code of a thousand fields, at 200 bytes and two bytes for each character.
+  const texts = Array.from({ length: 34 }, (_, index) => `${large(22)} #${index}`.padEnd(5_000, 'x'));
   for (const [index, text] of texts.entries()) {
     documents.read(text);
     register({ query: text.padEnd(1_000_000, 'x'), ...extensionsOf(index) }, { id: 1 });

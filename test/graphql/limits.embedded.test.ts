@@ -36,8 +36,6 @@ const circle = (fragments: number) =>
 const tooLarge = '{ dttTemplates(first: 100) { nodes { sessions(first: 100) { nodes { id name } } } } }';
 const lists =
   'query ($n: Int) { dttTemplates(first: $n) { nodes { sessions(first: $n) { nodes { id name } } } } }';
-const ids =
-  'query ($ids: [ID!]!) { nodes(ids: $ids) { ... on DttDevice { sessions(first: 100) { nodes { id name } } } } }';
 const complexity = (found: number, most = 20_000) =>
   `The operation has a complexity of ${found}; at most ${most} is allowed`;
 
@@ -66,12 +64,7 @@ const wholeSchema = (times: number) =>
     .replace(/\}\s*\}\s*fragment FullType/, '} fragment FullType')}`;
 
 const tooDeep = 'The operation is 21 levels deep; at most 20 are allowed';
-const hostile: [
-  name: string,
-  document: string,
-  message: string | string[],
-  variables?: Record<string, unknown>,
-][] = [
+const hostile: [name: string, document: string, message: string | string[]][] = [
   ['21 levels', deep(21), tooDeep],
   [
     '21 levels of fragments',
@@ -110,8 +103,6 @@ const hostile: [
     'The arguments of the operation have 20001 characters; at most 20000 are allowed',
   ],
   ['lists in lists', tooLarge, complexity(20_202)],
-  ['lists of a size from a default', lists.replace('Int)', 'Int = 100)'), complexity(20_202)],
-  ['records by ids from a variable', ids, complexity(20_201), { ids: Array(100).fill('x') }],
   ['fragments that multiply the fields exponentially', bomb(7), complexity(60_073)],
   ['the whole schema five times', wholeSchema(5), complexity(54_755)],
   [
@@ -135,8 +126,8 @@ const hostile: [
 ];
 
 describe('a hostile document', () => {
-  it.each(hostile)('is rejected with the reason: %s', async (_, document, message, variables) => {
-    const { status, data, errors } = await graphqlOnEveryPath(gateway, alice.token, document, variables);
+  it.each(hostile)('is rejected with the reason: %s', async (_, document, message) => {
+    const { status, data, errors } = await graphqlOnEveryPath(gateway, alice.token, document);
     expect(errors?.map((error) => error.message)).toEqual([message].flat());
     expect(errors?.every(({ extensions }) => extensions.code === 'BAD_USER_INPUT')).toBe(true);
     expect(data).toBeUndefined();
@@ -216,6 +207,7 @@ it.each<[text: string, counts: number]>([
   ['query ($tooMany: [ID!]!) { nodes(ids: $tooMany) { __typename } }', 1_001],
   ['{ dttSessions(first: -7) { nodes { __typename } } }', 3],
   ['{ dttSessions(first: 1000) { nodes { __typename } } }', 102],
+  ['{ dttSessions { nodes { __typename } } }', 52],
   ['{ dttSessions(first: 7, last: -7) { nodes { __typename } } }', 3],
   ['query ($n: Int = -7) { dttSessions(first: $n) { nodes { __typename } } }', 3],
   ['{ dttSessions(first: 7, last: null) { nodes { __typename } } }', 9],
@@ -226,7 +218,7 @@ it.each<[text: string, counts: number]>([
   [`{ a: dttSessions(first: 1) { ...F } b: dttSessions(first: 7) { ...F } } ${ofConnection}`, 3 + 9],
   ['{ ... { dttSessions(first: 7) { ... on DttSessionConnection { nodes { __typename } } } } }', 9],
   // All sessions that statistics read, and all groups that they may have.
-  ['{ dttSessionStats(maxGroups: 10) { groups { __typename } timeZone } }', 1_000 + 13],
+  ['{ dttSessionStats(maxGroups: 300) { groups { __typename } timeZone } }', 1_000 + 303],
 ])('the complexity counts what is fetched: %s', (text, counts) => {
   const tooMany = Array.from({ length: 1_000 }, () => 'x');
   expect(countComplexity(text, { tooMany })).toBe(counts);
@@ -284,7 +276,6 @@ it('errors about variables are few and short, however large the variables are', 
 });
 
 it.each([
-  [{ MAX_DEPTH: '2' }, '3 levels deep; at most 2', '{ viewer { activeDttTemplate { id } } }'],
   [
     { MAX_DEPTH: '3' },
     '4 levels deep; at most 3',

@@ -142,7 +142,7 @@ describe('nodes', () => {
       expect(await ask(`{ node(id: "${record.id}") { ${keys} } }`)).toEqual({ node: record });
   });
 
-  it('are null with an error each for what is no global id, beside the records of the other ids', async () => {
+  it('are null with an error each for what is no global id, up to a hundred, beside the records of the other ids', async () => {
     const [record] = await recordsSeenBy(gateway, alice.token, 1);
     const ids = ['x', record?.id, 'RHR0 RGV2aWNlOjE', record?.id];
     const { data, errors } = await graphqlOnEveryPath(gateway, alice.token, nodes, { ids });
@@ -154,5 +154,9 @@ describe('nodes', () => {
         extensions: { code: 'BAD_USER_INPUT', argument: 'ids' },
       })),
     );
+    const wrong = Array(60).fill('x');
+    const twice = nodes.replace('nodes(', 'nodes(ids: $ids) { id } again: nodes(');
+    const many = await graphqlOnEveryPath(gateway, alice.token, twice, { ids: wrong });
+    expect(many.errors).toHaveLength(100);
   });
 });
