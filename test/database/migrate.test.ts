@@ -157,7 +157,8 @@ describe('a role that may only read and write rows', () => {
   });
 
   it('can run a gateway when all migrations are applied', async () => {
-    const settings = { DATABASE_URL: url, PORT: '0', LOG_LEVEL: 'silent', RATE_LIMIT: '20' };
+    const limits = { RATE_LIMIT: '20', RATE_LIMIT_ANONYMOUS: '20' };
+    const settings = { DATABASE_URL: url, PORT: '0', LOG_LEVEL: 'silent', ...limits };
     const gateway = await openGateway(readConfig(settings));
     const nameOf = async () =>
       (await graphqlOnce(gateway, account.token, '{ viewer { profileTitle } }')).data;
@@ -168,11 +169,13 @@ describe('a role that may only read and write rows', () => {
       isActive: true,
     });
     expect(status).toBe(200);
+    expect((await graphqlOnce(gateway, 'unknown', '{ viewer { id } }')).status).toBe(401);
     // A change that another role makes is received.
     await data.pool.query(`UPDATE "User" SET "profileTitle" = 'New' WHERE id = ${account.userId}`);
     await expect.poll(nameOf).toEqual({ viewer: { profileTitle: 'New' } });
     const counted = () => names(`SELECT key AS name FROM "RateLimit"`, data);
-    await expect.poll(counted).toHaveLength(1);
+    // Those of the token, and those of the address.
+    await expect.poll(counted).toHaveLength(2);
     const used = () => names(`SELECT id::text AS name FROM "ApiToken" WHERE "lastUsedAt" IS NOT NULL`, data);
     await expect.poll(used).toHaveLength(1);
   });

@@ -22,7 +22,7 @@ async function exchange(plugin: Plugin, accept: string, query = '{ viewer { user
   await gateway.close();
   // What is hidden from clients is in the log alone.
   expect(printed).not.toHaveBeenCalled();
-  return { text, headers: response.headers };
+  return { text, headers: response.headers, log: gateway.log };
 }
 const send = async (...given: Parameters<typeof exchange>) => (await exchange(...given)).text;
 
@@ -93,9 +93,10 @@ it.each([events, multipart])('a result of a subscription that is no JSON is an e
       }),
     }),
   };
-  const text = await send(setBigInt, accept, 'subscription { viewer { username } }');
+  const { text, log } = await exchange(setBigInt, accept, 'subscription { viewer { username } }');
   expect(seen).toEqual([{ data: { viewer: { username: 'alice' } } }]);
   expect(text).toContain(`"message":"${masked}"`);
+  expect(log.join()).toContain('BigInt');
 });
 
 it('a query that a plugin has made a mutation is refused, and changes nothing', async () => {
