@@ -1,4 +1,4 @@
-/** Commands whose output cannot be written, as processes of a shell. */
+/** How commands end as processes of a shell: with output that cannot be written, and with a wrong name. */
 
 import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
@@ -36,4 +36,8 @@ it('a full disk is reported in one line', async () => {
     code: 1,
     stderr: expect.stringMatching(/^Standard output cannot be written: .*no space left on device.*\n$/i),
   });
+});
+
+it('a command that does not exist ends with 2', async () => {
+  expect(await shell('$dovetail surf')).toMatchObject({ code: 2 });
 });

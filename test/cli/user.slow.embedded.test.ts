@@ -24,7 +24,7 @@ describe('dovetail user', () => {
     expect(await dovetail('user', 'create', 'zoe')).toEqual({
       code: 0,
       stdout: '',
-      stderr: `Applying 2 migrations to the embedded database in ${folder}.
+      stderr: `Applying 3 migrations to the embedded database in ${folder}.
 Created user 1, zoe, of the tier ultra, in the embedded database in ${folder}. Next: DATA_DIR=${folder} npx dovetail-gateway token create --user zoe --name laptop --scope manage
 `,
     });

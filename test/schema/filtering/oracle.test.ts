@@ -88,7 +88,7 @@ const types: Readonly<Record<string, Listed>> = {
 const values: Readonly<Record<Field['type'], readonly (string | number | boolean)[]>> = {
   Int: [-(2 ** 31), 0, 1, 2, 3, 20, 2 ** 31 - 1],
   Float: [-1.5, 0, 0.1, 50, 1e300],
-  String: ['', 'a', 'A', 'ab', 'B', 'é', 'É', '%', '_', '\\', 'a%b', '😀', '\uffff'],
+  String: ['a%b', '\\', '_', 'A', '', 'a', 'ab', 'B', 'é', 'É', '%', '😀', '\uffff'],
   DateTime: ['2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.001Z', '1969-12-31T23:59:59.999Z'].concat(
     '0001-01-01T00:00:00.000Z',
     '9999-12-31T23:59:59.999Z',
