@@ -78,6 +78,8 @@ it('the feed announces one change of a transaction once, and both owners of a ro
   expect([...new Set(announced)]).toEqual([ofAlice, ofBob, `${alice.userId} User`]);
   expect(announced.lastIndexOf(ofAlice)).toBeGreaterThan(announced.indexOf(ofBob));
   expect(announced.length).toBeLessThan(20);
+  await database.pool.query(`SELECT pg_notify('dovetail', '${bob.userId} User') -- begun before the switch`);
+  await expect.poll(() => announced.at(-1)).toBe(`${bob.userId} User`);
 });
 
 it.each([
