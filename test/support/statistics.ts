@@ -83,7 +83,6 @@ interface Keys {
   readonly rawSegmentType: string | null;
 }
 
-/** The schema knows four kinds of segments. */
 const segmentTypeOf = (raw: string | null) =>
   raw && (/^(repetition|endurance|freeform|bounce)$/.test(raw) ? raw.toUpperCase() : 'UNKNOWN');
 

@@ -59,7 +59,8 @@ it('`demo` prints a new token each time, which replaces the one before', async (
   expect(await valid()).toEqual([false, true, true, true]);
 });
 
-it('checkOnlyDemo rejects users beside those of the demo account', async () => {
+it('`demo` rejects users beside those of the demo account', async () => {
   await database.client.user.create({ data: { username: 'alice' } });
-  await expect(checkOnlyDemo(database.pool)).rejects.toThrow(rejection);
+  const exit = await runHere(['demo'], { DATABASE_URL: database.pool.options.connectionString ?? '' });
+  expect(exit).toEqual({ code: 1, stdout: '', stderr: expect.stringContaining(rejection) });
 });
