@@ -14,7 +14,7 @@ import type {
   ResponsesObject,
   SchemaObject,
 } from 'openapi3-ts/oas31';
-import { challengeFor, forbiddenUser, messages, scopeNeeded } from '../src/errors.ts';
+import { challengeFor, forbiddenUser, messages, scopeNeeded, tooManySubscriptions } from '../src/errors.ts';
 import { longestWait } from '../src/http/connections.ts';
 import { restError } from '../src/http/errorResponse.ts';
 import { restPath } from '../src/http/exchange.ts';
@@ -197,7 +197,7 @@ const reasons: Readonly<Record<number, string>> = {
   408: 'The request took too long to arrive.',
   413: 'The body is larger than 64 KiB.',
   415: 'The body has a `Content-Encoding`.',
-  429: 'There were too many requests.',
+  429: 'There were too many requests, or too many followed routes and subscriptions are open.',
   431: 'The headers are too large.',
   500: 'Something unexpected happened.',
   502: 'Only in front of another service: it cannot be reached, or its response cannot be used.',
@@ -349,7 +349,7 @@ const sharedFailures: Readonly<Record<string, readonly [messages: readonly strin
   408: [[messages.tooSlow]],
   413: [[messages.bodyTooLarge]],
   415: [[messages.bodyEncoded], 'Accept-Encoding'],
-  429: [[messages.tooManyRequests], 'Retry-After'],
+  429: [[messages.tooManyRequests, tooManySubscriptions(50)], 'Retry-After'],
   431: [[messages.headersTooLarge]],
   500: [[messages.internal]],
   502: [[elsewhere.unreachable, elsewhere.tooLarge, elsewhere.unusable]],

@@ -47,6 +47,10 @@ export const messages = {
 /** The message for a request that names a user whose data it may not see. */
 export const forbiddenUser = (id: string) => `Forbidden: user ${id} is not accessible`;
 
+/** The message for a user who has reached the limit of open subscriptions, in which followed routes count. */
+export const tooManySubscriptions = (limit: number) =>
+  `There are ${limit} subscriptions open; at most ${limit} are allowed`;
+
 /** Why a token is not created, rotated or revoked, for clients and for the command line. */
 export const tokenMessages = {
   unnamed: 'A token needs a name, so that its owner can tell it from others',

@@ -8,7 +8,7 @@ import type { Viewer } from '../auth/viewer.ts';
 import type { WatchViewer } from '../auth/watchViewer.ts';
 import type { Config } from '../config/config.ts';
 import { createUserQueue } from '../database/turns.ts';
-import { type ErrorCode, messages, unauthorizedMessage } from '../errors.ts';
+import { type ErrorCode, messages, tooManySubscriptions, unauthorizedMessage } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { HttpResponse } from '../http/response.ts';
 import type { ResponseCache } from '../http/responseCache.ts';
@@ -53,7 +53,7 @@ export function createLiveReads(options: LiveReadsOptions) {
 
   return {
     /** The message for a user who has reached the limit. */
-    tooMany: `There are ${open.limit} subscriptions open; at most ${open.limit} are allowed`,
+    tooMany: tooManySubscriptions(open.limit),
 
     /** The responses now and after each change; undefined if the user has reached the limit. */
     follow(live: LiveRead): FollowedResponses | undefined {
