@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { beforeEach, expect, inject } from 'vitest';
 import { openClient } from '../../src/database/client.ts';
+import { closeAll } from '../../src/database/closing.ts';
 import { type Database, openDatabase, type PoolLimits } from '../../src/database/database.ts';
 import type { ChangeFeed } from '../../src/database/feed/changeFeed.ts';
 import type { PrismaClient } from '../../src/database/generated/prisma/client.ts';
@@ -144,7 +145,10 @@ export async function openTestGateway(
     token === undefined
       ? list
       : [...list, { settings: {}, open: async () => ({ shownToken: { token, for: () => token } }) }],
-  );
+  ).catch(async (error) => {
+    await closeAll([feed, database]);
+    throw error;
+  });
   const server = createGatewayServer({
     ...parts,
     turns,

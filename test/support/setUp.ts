@@ -1,10 +1,10 @@
 /**
- * What most files of tests begin with: a database or a gateway with accounts, which is closed after the last test of the file. And a
- * transaction that a test holds.
+ * What most files of tests begin with: a database or a gateway with accounts, which is closed afterwards. And a transaction that a test
+ * holds.
  */
 
 import pg from 'pg';
-import { afterAll, onTestFinished } from 'vitest';
+import { afterAll, onTestFinished, TestRunner } from 'vitest';
 import { type Account, createAccount } from './accounts.ts';
 import {
   openBeside,
@@ -14,6 +14,13 @@ import {
   type TestDatabase,
   type TestGatewayOptions,
 } from './gateway.ts';
+
+/** Closes something after the running test or, where none runs, after the last test of the file. */
+function closeAfterwards(close: () => Promise<void>): void {
+  // Inside a test, `afterAll` would be ignored.
+  if (TestRunner.getCurrentTest()) onTestFinished(close);
+  else afterAll(close);
+}
 
 async function createAccounts<Name extends string>(
   { client }: TestDatabase,
@@ -28,7 +35,7 @@ async function createAccounts<Name extends string>(
 /** Opens a new database with accounts of these names. */
 export async function databaseWith<Name extends string>(...names: readonly Name[]) {
   const database = await openTestDatabase();
-  afterAll(database.close);
+  closeAfterwards(database.close);
   return { database, ...(await createAccounts(database, names)) };
 }
 
@@ -38,21 +45,21 @@ export async function gatewayWith<Name extends string>(
   options: TestGatewayOptions = {},
 ) {
   const gateway = await openTestGateway(undefined, options);
-  afterAll(gateway.close);
+  closeAfterwards(gateway.close);
   return { gateway, database: gateway.database, ...(await createAccounts(gateway.database, names)) };
 }
 
 /** Starts another gateway over a database that is opened already. */
 export async function gatewayBeside(database: TestDatabase, options: TestGatewayOptions = {}) {
   const gateway = await openTestGateway(await openBeside(database), options);
-  afterAll(gateway.close);
+  closeAfterwards(gateway.close);
   return gateway;
 }
 
 /** Starts a gateway with the demo account. */
 export async function demoGateway() {
   const gateway = await openDemoGateway();
-  afterAll(gateway.close);
+  closeAfterwards(gateway.close);
   return gateway;
 }
 

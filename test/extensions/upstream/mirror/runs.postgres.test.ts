@@ -94,7 +94,7 @@ describe('details that a client asks for', () => {
     memory.dttTemplates.set(7, { version: 1, ownerId: 1 });
     memory.users.get(2)?.imports.add(7);
     for (const id of [1, 2]) await pull(id, { listsOnly: true });
-    instead = () => sleep(100);
+    instead = () => vi.waitFor(() => void expect(requests).toHaveLength(2), 10_000);
     await Promise.all([1, 2].map((id) => fetchDetails({ ...viewer, id }, 'DttTemplate', [7])));
     expect(requests).toHaveLength(2);
   });
