@@ -5,26 +5,21 @@ import pg from 'pg';
 import { describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { addressOf } from '../../src/http/clientAddress.ts';
-import { graphqlOnce, openBeside, openTestGateway, rest, type TestGateway } from '../support/gateway.ts';
+import { graphqlOnce, rest } from '../support/gateway.ts';
 import { openRaw, parseResponses } from '../support/rawHttp.ts';
 import { hasTools } from '../support/settings.ts';
-import { databaseWith } from '../support/setUp.ts';
+import { databaseWith, gatewayBeside } from '../support/setUp.ts';
 
 const { database, alice, bob } = await databaseWith('alice', 'bob');
 
-async function withGateway(
-  limits: { tokens?: number; anonymous?: number; proxies?: number },
-  test: (gateway: TestGateway) => Promise<void>,
-): Promise<void> {
-  const { tokens = 0, anonymous = 0, proxies = 0 } = limits;
-  const settings = {
-    RATE_LIMIT: String(tokens),
-    RATE_LIMIT_ANONYMOUS: String(anonymous),
-    TRUST_PROXY: String(proxies),
-  };
-  const gateway = await openTestGateway(await openBeside(database), { settings });
-  await test(gateway).finally(() => gateway.close());
-}
+const limitedGateway = ({ tokens = 0, anonymous = 0, proxies = 0 }) =>
+  gatewayBeside(database, {
+    settings: {
+      RATE_LIMIT: String(tokens),
+      RATE_LIMIT_ANONYMOUS: String(anonymous),
+      TRUST_PROXY: String(proxies),
+    },
+  });
 
 const guess = (number: number) => `dvt_${String(number).padStart(43, 'A')}`;
 const statuses = (responses: { status: number }[]) => responses.map(({ status }) => status);
@@ -40,7 +35,7 @@ it.each([
   'requests whose token %s while their bodies are being received are rejected with 401',
   async (how, why, end) => {
     const settings = { MCP: 'write' };
-    const gateway = await openTestGateway(await openBeside(database), { settings });
+    const gateway = await gatewayBeside(database, { settings });
     const { id, token } = await createToken(database.pool, 'alice', how);
     const viewer = { query: '{ viewer { username } }' };
     const requests: [path: string, content: unknown][] = [
@@ -74,89 +69,87 @@ it.each([
     });
     const challenge = `Bearer error="invalid_token", error_description="${why}"`;
     expect(await Promise.all(responsesOf)).toEqual(requests.map(() => [[401, challenge]]));
-    await gateway.close();
   },
 );
 
-it('the rate limit of a token counts cached responses as well, and each response says how many requests are left', () =>
-  withGateway({ tokens: 4 }, async (gateway) => {
-    for (const [count, status] of [200, 200, 200, 200, 429].entries()) {
-      const response = await rest(gateway, alice.token, '/users/me');
-      expect(response.status).toBe(status);
-      expect(response.headers.get('RateLimit-Policy')).toBe('"token";q=4;w=60');
-      expect(response.headers.get('RateLimit')).toMatch(`"token";r=${Math.max(3 - count, 0)};t=`);
-      if (status === 429) expect(response.body).toEqual({ ok: false, error: 'Too many requests' });
-    }
-    expect(gateway.responseCache.counters.hits).toBe(3);
-    const { status, headers, errors } = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
-    const retryAfter = Number(headers.get('Retry-After'));
-    expect([status, headers.get('RateLimit')]).toEqual([429, `"token";r=0;t=${retryAfter}`]);
-    const extensions = { code: 'TOO_MANY_REQUESTS', retryAfter };
-    expect(errors).toEqual([{ message: 'Too many requests', extensions }]);
-    // Each token has a limit of its own.
-    const { token } = await createToken(database.pool, 'alice', 'another');
-    for (const other of [token, bob.token])
-      expect((await rest(gateway, other, '/users/me')).status).toBe(200);
-  }));
+it('the rate limit of a token counts cached responses as well, and each response says how many requests are left', async () => {
+  const gateway = await limitedGateway({ tokens: 4 });
+  for (const [count, status] of [200, 200, 200, 200, 429].entries()) {
+    const response = await rest(gateway, alice.token, '/users/me');
+    expect(response.status).toBe(status);
+    expect(response.headers.get('RateLimit-Policy')).toBe('"token";q=4;w=60');
+    expect(response.headers.get('RateLimit')).toMatch(`"token";r=${Math.max(3 - count, 0)};t=`);
+    if (status === 429) expect(response.body).toEqual({ ok: false, error: 'Too many requests' });
+  }
+  expect(gateway.responseCache.counters.hits).toBe(3);
+  const { status, headers, errors } = await graphqlOnce(gateway, alice.token, '{ viewer { id } }');
+  const retryAfter = Number(headers.get('Retry-After'));
+  expect([status, headers.get('RateLimit')]).toEqual([429, `"token";r=0;t=${retryAfter}`]);
+  const extensions = { code: 'TOO_MANY_REQUESTS', retryAfter };
+  expect(errors).toEqual([{ message: 'Too many requests', extensions }]);
+  // Each token has a limit of its own.
+  const { token } = await createToken(database.pool, 'alice', 'another');
+  for (const other of [token, bob.token]) expect((await rest(gateway, other, '/users/me')).status).toBe(200);
+});
 
 describe('the rate limit of an address', () => {
-  it('limits how many unknown tokens it may try per minute', () =>
-    withGateway({ anonymous: 5 }, async (gateway) => {
-      const guesses = await Promise.all(
-        Array.from({ length: 20 }, (_, number) => rest(gateway, guess(number), '/users/me')),
-      );
-      expect(statuses(guesses).sort()).toEqual([...Array(5).fill(401), ...Array(15).fill(429)]);
-      const { headers, body } = await rest(gateway, undefined, '/users/me');
-      expect(body).toEqual({ ok: false, error: 'Too many requests' });
-      expect(headers.get('RateLimit-Policy')).toBe('"address";q=5;w=60');
-      expect(headers.get('Retry-After')).toMatch(/^\d+$/);
-      // Pages and probes are not limited.
-      expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
-    }));
+  it('limits how many unknown tokens it may try per minute', async () => {
+    const gateway = await limitedGateway({ anonymous: 5 });
+    const guesses = await Promise.all(
+      Array.from({ length: 20 }, (_, number) => rest(gateway, guess(number), '/users/me')),
+    );
+    expect(statuses(guesses).sort()).toEqual([...Array(5).fill(401), ...Array(15).fill(429)]);
+    const { headers, body } = await rest(gateway, undefined, '/users/me');
+    expect(body).toEqual({ ok: false, error: 'Too many requests' });
+    expect(headers.get('RateLimit-Policy')).toBe('"address";q=5;w=60');
+    expect(headers.get('Retry-After')).toMatch(/^\d+$/);
+    // Pages and probes are not limited.
+    expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+  });
 
-  it('counts no request with a valid token, even when many arrive at once, and rejects none once it is used up', () =>
-    withGateway({ anonymous: 2 }, async (gateway) => {
-      const responses = await Promise.all(
-        Array.from({ length: 30 }, () => rest(gateway, alice.token, '/users/me')),
-      );
-      expect(new Set(statuses(responses))).toEqual(new Set([200]));
-      for (const expected of [401, 401, 429])
-        expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
-      // One of the tokens is cached. After a revocation of another one of the user, none is.
-      for (let round = 0; round < 2; round++) {
-        for (const { token } of [alice, bob])
-          expect((await rest(gateway, token, '/users/me')).status).toBe(200);
-        const { id } = await createToken(database.pool, 'alice', `revoked ${round}`);
-        await revokeToken(database.pool, id);
-      }
-    }));
+  it('counts no request with a valid token, even when many arrive at once, and rejects none once it is used up', async () => {
+    const gateway = await limitedGateway({ anonymous: 2 });
+    const responses = await Promise.all(
+      Array.from({ length: 30 }, () => rest(gateway, alice.token, '/users/me')),
+    );
+    expect(new Set(statuses(responses))).toEqual(new Set([200]));
+    for (const expected of [401, 401, 429])
+      expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
+    // One of the tokens is cached. After a revocation of another one of the user, none is.
+    for (let round = 0; round < 2; round++) {
+      for (const { token } of [alice, bob])
+        expect((await rest(gateway, token, '/users/me')).status).toBe(200);
+      const { id } = await createToken(database.pool, 'alice', `revoked ${round}`);
+      await revokeToken(database.pool, id);
+    }
+  });
 
-  it('does not count tokens whose look-up failed', () =>
-    withGateway({ anonymous: 1 }, async (gateway) => {
-      const away = vi.spyOn(pg.Pool.prototype, 'query').mockRejectedValue(new Error('the database is away'));
-      for (const token of [alice.token, guess(1), guess(2)])
-        expect((await rest(gateway, token, '/users/me')).status).toBe(500);
-      away.mockRestore();
-      for (const expected of [401, 429])
-        expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
-    }));
+  it('does not count tokens whose look-up failed', async () => {
+    const gateway = await limitedGateway({ anonymous: 1 });
+    const away = vi.spyOn(pg.Pool.prototype, 'query').mockRejectedValue(new Error('the database is away'));
+    for (const token of [alice.token, guess(1), guess(2)])
+      expect((await rest(gateway, token, '/users/me')).status).toBe(500);
+    away.mockRestore();
+    for (const expected of [401, 429])
+      expect((await rest(gateway, guess(1), '/users/me')).status).toBe(expected);
+  });
 
-  it('counts introspection, which needs no token', () =>
-    withGateway({ anonymous: 2 }, async (gateway) => {
-      const ask = () => graphqlOnce(gateway, undefined, '{ __typename }');
-      expect(statuses([await ask(), await ask(), await ask()])).toEqual([200, 200, 429]);
-    }));
+  it('counts introspection, which needs no token', async () => {
+    const gateway = await limitedGateway({ anonymous: 2 });
+    const ask = () => graphqlOnce(gateway, undefined, '{ __typename }');
+    expect(statuses([await ask(), await ask(), await ask()])).toEqual([200, 200, 429]);
+  });
 
-  it('counts the client address that the trusted proxy forwards', () =>
-    withGateway({ anonymous: 1, proxies: 1 }, async (gateway) => {
-      const from = (address: string) =>
-        rest(gateway, undefined, '/users/me', { headers: { 'X-Forwarded-For': address } });
-      expect((await from('203.0.113.1')).status).toBe(401);
-      expect((await from('203.0.113.1')).status).toBe(429);
-      expect((await from('203.0.113.2')).status).toBe(401);
-      // An address that the client itself wrote into the header is ignored.
-      expect((await from('198.51.100.9, 203.0.113.2')).status).toBe(429);
-    }));
+  it('counts the client address that the trusted proxy forwards', async () => {
+    const gateway = await limitedGateway({ anonymous: 1, proxies: 1 });
+    const from = (address: string) =>
+      rest(gateway, undefined, '/users/me', { headers: { 'X-Forwarded-For': address } });
+    expect((await from('203.0.113.1')).status).toBe(401);
+    expect((await from('203.0.113.1')).status).toBe(429);
+    expect((await from('203.0.113.2')).status).toBe(401);
+    // An address that the client itself wrote into the header is ignored.
+    expect((await from('198.51.100.9, 203.0.113.2')).status).toBe(429);
+  });
 
   it.each([
     [0, '203.0.113.9', '198.51.100.1', '203.0.113.9'],

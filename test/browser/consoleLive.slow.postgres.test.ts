@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { createToken, revokeToken } from '../../src/auth/tokens.ts';
 import { setActive } from '../support/accounts.ts';
 import { openBeside, openTestGateway } from '../support/gateway.ts';
-import { gatewayWith } from '../support/setUp.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 import { useBrowser } from './browser.ts';
 import { expectView, signIn } from './console.ts';
 
@@ -109,18 +109,13 @@ it('says that the gateway cannot be reached, reconnects when it runs again, and 
   await page.getByText('No program is active').waitFor();
   await activate(2);
   const port = Number(new URL(first.url).port);
-  const second = await openTestGateway(await openBeside(gateway.database), { settings, port });
-  try {
-    await page.getByText('Program 2 of alice').waitFor();
-    await notice.waitFor({ state: 'detached' });
-    // It also receives later changes.
-    await activate(0);
-    await page.getByText('Program 0 of alice').waitFor({ timeout });
-    expect(await page.evaluate(() => Reflect.get(globalThis, 'isTheSame'))).toBe(true);
-  } finally {
-    await page.close();
-    await second.close();
-  }
+  await gatewayBeside(gateway.database, { settings, port });
+  await page.getByText('Program 2 of alice').waitFor();
+  await notice.waitFor({ state: 'detached' });
+  // It also receives later changes.
+  await activate(0);
+  await page.getByText('Program 0 of alice').waitFor({ timeout });
+  expect(await page.evaluate(() => Reflect.get(globalThis, 'isTheSame'))).toBe(true);
 });
 
 it('shows what it had of a part that the gateway cannot read any more, and says why once', async () => {

@@ -1,11 +1,11 @@
 /** The settings of the console, where the account holder creates and revokes API tokens. */
 
 import type { Page } from 'playwright-core';
-import { beforeEach, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import type { Scope } from '../../src/auth/scopes.ts';
 import { createToken } from '../../src/auth/tokens.ts';
-import { graphqlOnce, openDemoGateway } from '../support/gateway.ts';
-import { gatewayWith } from '../support/setUp.ts';
+import { graphqlOnce } from '../support/gateway.ts';
+import { demoGateway, gatewayWith } from '../support/setUp.ts';
 import { expectAccessible } from './axe.ts';
 import { type Tab, type TabOptions, useBrowser } from './browser.ts';
 import { expectView, signIn, signInToDemo } from './console.ts';
@@ -137,8 +137,7 @@ it('asks before it revokes a token, and signs out when that is its own', async (
 });
 
 it('says what revoking the demo token does, and offers the demo account no longer', async () => {
-  const demo = await openDemoGateway();
-  onTestFinished(demo.close);
+  const demo = await demoGateway();
   const { page } = await browser.open(`${demo.url}/console/settings`);
   await signInToDemo(page);
   await page.getByRole('button', { name: 'Revoke demo-token' }).click();

@@ -3,10 +3,11 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createToken } from '../../src/auth/tokens.ts';
 import { freePort } from '../support/freePort.ts';
 import { type DemoGateway, openDemoGateway, postJson } from '../support/gateway.ts';
+import { demoGateway } from '../support/setUp.ts';
 import { hasProxy, startProxy } from '../support/webProxy.ts';
 import { type TabOptions, useBrowser } from './browser.ts';
 import { expectView, signIn, signInToDemo } from './console.ts';
@@ -166,8 +167,7 @@ describe.each(['nginx', 'haproxy'] as const)('behind %s', (proxy) => {
 });
 
 it('the home page adds the slash that a proxy has not asked for', async () => {
-  const gateway = await openDemoGateway();
-  onTestFinished(gateway.close);
+  const gateway = await demoGateway();
   const { page } = await browser.open(`${gateway.url}/healthz`, { expected: /404 \(Not Found\)/ });
   const sent: string[] = [];
   page.on('request', (request) => sent.push(`${request.method()} ${new URL(request.url()).pathname}`));

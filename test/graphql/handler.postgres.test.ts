@@ -5,8 +5,8 @@ import { notAcceptable } from '../../src/graphql/overHttp.ts';
 import { executions } from '../../src/schema/operation.ts';
 import { addToken } from '../support/accounts.ts';
 import { createFakeFeed } from '../support/feed.ts';
-import { graphqlOnce, graphqlOnEveryPath, openBeside, openTestGateway, rest } from '../support/gateway.ts';
-import { gatewayWith } from '../support/setUp.ts';
+import { graphqlOnce, graphqlOnEveryPath, rest } from '../support/gateway.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 
 const { gateway, alice, bob } = await gatewayWith(['alice', 'bob']);
 
@@ -396,7 +396,7 @@ describe('a client without a valid token', () => {
   it('gets 401 when its account was deleted after the token was looked up', async () => {
     // Since this feed never announces the change, the token stays cached.
     const { feed } = createFakeFeed();
-    const other = await openTestGateway(await openBeside(gateway.database), { feed });
+    const other = await gatewayBeside(gateway.database, { feed });
     const { client } = gateway.database;
     const { id } = await client.user.create({ data: { username: 'gone', subscriptionTier: 'ultra' } });
     const token = await addToken(client, 'gone');
@@ -414,6 +414,5 @@ describe('a client without a valid token', () => {
     }
     const { status, headers } = await rest(other, token, '/users/me');
     expect([status, headers.get('WWW-Authenticate')]).toEqual([401, invalidTokenChallenge]);
-    await other.close();
   });
 });

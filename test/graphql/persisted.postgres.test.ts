@@ -6,14 +6,8 @@
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import {
-  getGraphql,
-  openBeside,
-  openTestGateway,
-  postGraphql,
-  type TestGateway,
-} from '../support/gateway.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { getGraphql, postGraphql, type TestGateway } from '../support/gateway.ts';
 import { newFolder } from '../support/newFolder.ts';
 import { hasPersistedFile } from '../support/settings.ts';
 import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
@@ -129,10 +123,9 @@ it.skipIf(!hasPersistedFile)(
     const path = join(folder, 'changing.json');
     const write = (operations: object) => writeFile(path, JSON.stringify(operations));
     await write({ [documentId]: viewer });
-    const gateway = await openTestGateway(await openBeside(open.database), {
+    const gateway = await gatewayBeside(open.database, {
       settings: { PERSISTED_OPERATIONS: 'only', PERSISTED_OPERATIONS_FILE: path },
     });
-    onTestFinished(() => gateway.close());
     const askBy = async (method: 'GET' | 'POST') => (await ask({ documentId }, { at: gateway, method })).body;
     for (const method of ['GET', 'GET', 'POST', 'POST', 'POST'] as const)
       expect(await askBy(method)).toEqual({ data: { viewer: { username: 'alice' } } });

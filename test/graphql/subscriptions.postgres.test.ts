@@ -13,9 +13,9 @@ import { openDatabase } from '../../src/database/database.ts';
 import { timeouts } from '../../src/http/connections.ts';
 import { type Account, createAccount } from '../support/accounts.ts';
 import { type Events, type SubscribeOptions, subscribe } from '../support/events.ts';
-import { openBeside, openTestGateway, postJson, type TestGateway, withClient } from '../support/gateway.ts';
+import { openTestGateway, postJson, type TestGateway, withClient } from '../support/gateway.ts';
 import { openRaw } from '../support/rawHttp.ts';
-import { gatewayWith } from '../support/setUp.ts';
+import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 import { openTcpProxy } from '../support/tcpProxy.ts';
 
 let alice: Account;
@@ -104,7 +104,7 @@ describe('authentication of a subscriber', () => {
 
 it('a gateway whose client has disconnected has no listener left that waits for the gateway to close', async () => {
   const closing = new AbortController();
-  const other = await openTestGateway(await openBeside(database), { closing: closing.signal });
+  const other = await gatewayBeside(database, { closing: closing.signal });
   const waiting = () => getEventListeners(closing.signal, 'abort').length;
   const before = waiting();
   const events = await follow(activeName, { at: other });
@@ -112,14 +112,10 @@ it('a gateway whose client has disconnected has no listener left that waits for 
   expect(waiting()).toBeGreaterThan(before);
   events.leave();
   await expect.poll(waiting).toBe(before);
-  closing.abort();
-  await other.close();
 });
 
 it('disconnects a client that stops reading', async () => {
-  const other = await openTestGateway(await openBeside(database), {
-    timeouts: { ...timeouts, silence: 500 },
-  });
+  const other = await gatewayBeside(database, { timeouts: { ...timeouts, silence: 500 } });
   const [id] = alice.dttTemplates;
   await database.client.user.update({ where: { id: alice.userId }, data: { activeTemplateId: id } });
   const { socket } = await openRaw(other.url);
@@ -135,7 +131,6 @@ it('disconnects a client that stops reading', async () => {
   }
   await expect.poll(() => other.connections()).toBe(0);
   socket.destroy();
-  await other.close();
 });
 
 it("graphql-sse's client runs queries, mutations and subscriptions", async () => {
@@ -159,7 +154,7 @@ it("graphql-sse's client runs queries, mutations and subscriptions", async () =>
 
 it('a stream of a gateway that closes does not look complete', async () => {
   const closing = new AbortController();
-  const at = await openTestGateway(await openBeside(gateway.database), { closing: closing.signal });
+  const at = await gatewayBeside(database, { closing: closing.signal });
   const accepting = ['text/event-stream', 'multipart/mixed;subscriptionSpec=1.0'];
   const [stream, parts] = await Promise.all(accepting.map((accept) => follow(activeName, { at, accept })));
   closing.abort();
@@ -167,5 +162,4 @@ it('a stream of a gateway that closes does not look complete', async () => {
   expect(await parts?.response.text()).toMatch(
     /"payload":null,"errors":.*"SERVICE_UNAVAILABLE".*--graphql--\r\n$/s,
   );
-  await at.close();
 });

@@ -1,14 +1,14 @@
 /** Hostile HTTP over raw sockets: always a well-formed 4xx in the right envelope, and no connection left open. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { messages } from '../../src/errors.ts';
 import { mostPipelined } from '../../src/http/connections.ts';
 import { type Events, subscribe } from '../support/events.ts';
-import { openBeside, openTestGateway, rest } from '../support/gateway.ts';
+import { rest } from '../support/gateway.ts';
 import { openRaw, parseResponses, type RawResponse } from '../support/rawHttp.ts';
 import { hasWebSockets } from '../support/settings.ts';
-import { gatewayWith, holdTransaction } from '../support/setUp.ts';
+import { gatewayBeside, gatewayWith, holdTransaction } from '../support/setUp.ts';
 import { closeSockets, connectSocket, openSocket } from '../support/sockets.ts';
 
 const timeouts = { head: 1_000, request: 1_500, silence: 5_000, idle: 5_000, closing: 300 };
@@ -291,8 +291,7 @@ it('an incomplete request gets a 408 after the timeout, or nothing more if it wa
 });
 
 it('a new connection from the address of one proxy is served beside many streams, and WebSockets that have a viewer', async () => {
-  const other = await openTestGateway(await openBeside(gateway.database), { maxConnections: 20 });
-  onTestFinished(other.close);
+  const other = await gatewayBeside(gateway.database, { maxConnections: 20 });
   const request = () => rest(other, alice.token, '/users/me', { headers: { Connection: 'close' } });
   const many = Array.from({ length: 15 });
   const streams: Events[] = [];
@@ -318,10 +317,7 @@ it('a new connection from the address of one proxy is served beside many streams
 it('a gateway that closes loses no request on a connection that is used again, and says in the response that it was the last', async () => {
   const closing = new AbortController();
   const slow = { ...timeouts, head: 60_000, request: 60_000, closing: 1_000 };
-  const other = await openTestGateway(await openBeside(gateway.database), {
-    timeouts: slow,
-    closing: closing.signal,
-  });
+  const other = await gatewayBeside(gateway.database, { timeouts: slow, closing: closing.signal });
   const { socket, received, ended } = await openRaw(other.url);
   const idle = await openRaw(other.url);
   const activate = post(activation(), '{"isActive":true}');
@@ -341,5 +337,4 @@ it('a gateway that closes loses no request on a connection that is used again, a
   idle.socket.on('error', failed);
   expect(parseResponses(await idle.ended())).toHaveLength(1);
   expect(failed).not.toHaveBeenCalled();
-  await other.close();
 });

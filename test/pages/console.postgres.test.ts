@@ -4,8 +4,7 @@ import { hash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
-import { openTestGateway } from '../support/gateway.ts';
+import { expect, it } from 'vitest';
 import { newFolder } from '../support/newFolder.ts';
 import { gatewayWith } from '../support/setUp.ts';
 
@@ -34,8 +33,7 @@ it.each([
   ['GRAPHIQL', 'data-graphiql="off" data-references="on"'],
   ['INTROSPECTION', 'data-graphiql="on" data-references="off"'],
 ])('the page says what there is with %s=off', async (name, said) => {
-  const other = await openTestGateway(undefined, { settings: { [name]: 'off' } });
-  onTestFinished(other.close);
+  const { gateway: other } = await gatewayWith([], { settings: { [name]: 'off' } });
   expect(await (await fetch(`${other.url}/console`)).text()).toContain(said);
 });
 
@@ -83,8 +81,7 @@ it.each([
   const persisted = join(newFolder(), 'persisted.json');
   await writeFile(persisted, '{}');
   const settings = { [name]: value, PERSISTED_OPERATIONS_FILE: persisted };
-  const without = await openTestGateway(undefined, { settings });
-  onTestFinished(without.close);
+  const { gateway: without } = await gatewayWith([], { settings });
   for (const path of ['/console', '/console/history', `/console/assets/${assets[0]}`])
     expect([path, (await fetch(without.url + path)).status]).toEqual([path, 404]);
   for (const Accept of ['text/html', '*/*']) {

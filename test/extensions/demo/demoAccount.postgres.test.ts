@@ -3,7 +3,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createToken, findToken } from '../../../src/auth/tokens.ts';
 import { checkOnlyDemo, prepareDemo } from '../../../src/extensions/demo/demoAccount.ts';
-import { openTestDatabase } from '../../support/gateway.ts';
 import { runHere } from '../../support/runHere.ts';
 import { databaseWith } from '../../support/setUp.ts';
 
@@ -25,8 +24,7 @@ it('prepareDemo gives the token of the account with the demo data, even where so
 const rejection = 'This database has users of its own';
 
 it('checkOnlyDemo rejects users that have only the names of the demo account', async () => {
-  const other = await openTestDatabase();
-  onTestFinished(() => other.close());
+  const { database: other } = await databaseWith();
   for (const username of ['coach', 'demo']) {
     await other.client.user.create({ data: { username } });
     await expect(checkOnlyDemo(other.pool)).rejects.toThrow(rejection);
@@ -40,8 +38,7 @@ it('checkOnlyDemo rejects users that have only the names of the demo account', a
 });
 
 it('`demo` prints a new token each time, which replaces the one before', async () => {
-  const fresh = await openTestDatabase();
-  onTestFinished(fresh.close);
+  const { database: fresh } = await databaseWith();
   const DATABASE_URL = fresh.pool.options.connectionString ?? '';
   const tokens: string[] = [];
   const others: string[] = [];

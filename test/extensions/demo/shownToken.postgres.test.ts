@@ -2,9 +2,9 @@
 
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createHostCheck, showToken } from '../../../src/extensions/demo/shownToken.ts';
-import { openDemoGateway, type TestGateway } from '../../support/gateway.ts';
+import type { TestGateway } from '../../support/gateway.ts';
 import { openRaw, parseResponses } from '../../support/rawHttp.ts';
 import { demoGateway, gatewayBeside } from '../../support/setUp.ts';
 
@@ -109,8 +109,7 @@ describe('the page', () => {
   );
 
   it('has the demo token until it is revoked, whatever happens to other tokens', async () => {
-    const revoked = await openDemoGateway();
-    onTestFinished(revoked.close);
+    const revoked = await demoGateway();
     const { apiToken } = revoked.database.client;
     const hasToken = async () => (await pageAt(revoked, '/', 'localhost')).body.includes(revoked.token);
     const changed = (table: string) =>

@@ -5,11 +5,11 @@ import type { Page, Request, Route, WebSocket } from 'playwright-core';
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { createToken, revokeToken } from '../../../src/auth/tokens.ts';
 import { useBrowser as inBrowser, type TabOptions } from '../../browser/browser.ts';
-import { createAccount, setActive } from '../../support/accounts.ts';
+import { setActive } from '../../support/accounts.ts';
 import { freePort } from '../../support/freePort.ts';
-import { openBeside, openTestDatabase, openTestGateway } from '../../support/gateway.ts';
 import { addPassedSessions } from '../../support/passedSessions.ts';
 import { endProcesses, serve } from '../../support/processes.ts';
+import { gatewayBeside, gatewayWith } from '../../support/setUp.ts';
 import { apps, livePages, servePages, trusted } from './pages.ts';
 
 // Longer than the outages take, for a machine with much else to do.
@@ -18,19 +18,13 @@ vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 // Biome takes a function whose name begins with `use` for one of React's hooks.
 const browser = inBrowser();
 const pages = await servePages();
-const database = await openTestDatabase();
-const alice = await createAccount(database.client, 'alice');
-/** The names of the sessions that were passed, oldest first: more than two pages of 10. */
-const passed = await addPassedSessions(database.client, alice);
-const gateway = await openTestGateway(await openBeside(database), {
+const { gateway, database, alice } = await gatewayWith(['alice'], {
   settings: { CORS_ORIGINS: pages.origin },
 });
+/** The names of the sessions that were passed, oldest first: more than two pages of 10. */
+const passed = await addPassedSessions(database.client, alice);
 afterEach(endProcesses);
-afterAll(async () => {
-  await gateway.close();
-  await database.close();
-  pages?.close();
-});
+afterAll(() => pages?.close());
 
 /** Activates one of alice's programs in the database, without the page. */
 const activateElsewhere = (index: 0 | 1 | 2) => setActive(database.client, alice, index);
@@ -142,7 +136,7 @@ it.each(['urql', 'Apollo Client'])(
 
 it.each(Object.keys(trusted))('%s runs on a gateway that accepts nothing else', async (name) => {
   await activateElsewhere(0);
-  const only = await openTestGateway(await openBeside(database), {
+  const only = await gatewayBeside(database, {
     settings: {
       CORS_ORIGINS: pages.origin,
       PERSISTED_OPERATIONS_FILE: pages.manifest,
@@ -156,7 +150,6 @@ it.each(Object.keys(trusted))('%s runs on a gateway that accepts nothing else', 
   await page.getByText(program(1)).click();
   await expectActive(page, 1);
   await page.close();
-  await only.close();
 });
 
 /** Opens all pages with a subscription, each in a tab. */
