@@ -141,6 +141,12 @@ it('a message may have 17 fragments, and one with too many closes the socket', a
   expect(await socket.closed).toMatchObject({ code: 1008 });
 });
 
+it('a reason of more bytes than a close frame may have is left out', async () => {
+  const socket = await connect(await createUser());
+  for (let times = 0; times < 2; times++) ask(socket, live, 'é'.repeat(80));
+  expect(await socket.closed).toEqual({ code: 4409, reason: '' });
+});
+
 it('the gateway closes its sockets with 1001, without a complete message for subscriptions', async () => {
   const [socket, unknown] = [await connect(await createUser()), await openSocket(gateway)];
   ask(socket, live);

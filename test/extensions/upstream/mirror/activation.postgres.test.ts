@@ -103,6 +103,21 @@ describe('an activation', () => {
     expect(posts({ service })).toEqual([]);
   });
 
+  it('of another account is not sent with UPSTREAM_TOKEN', async () => {
+    const { gateway, service, database } = await open({ settings: { UPSTREAM_TOKEN: alice } });
+    await expect.poll(() => database.client.mirroredAccount.count()).toBe(1);
+    const id = 99;
+    const mirrored = { subscriptionTier: 'ultra', mirrored: { create: { refreshedAt: new Date() } } };
+    await database.client.user.create({ data: { id, username: 'another', ...mirrored } });
+    const own = { id, ownerId: id, bubbleId: 'own', name: 'own', targetDepth: 1, targetWindow: 1 };
+    await database.client.dttTemplate.create({ data: own });
+    const { token } = await createToken(database.pool, 'another', 'own');
+    expect((await activate(gateway, id, token)).errors).toMatchObject([
+      { extensions: { code: 'BAD_GATEWAY' } },
+    ]);
+    expect(posts({ service })).toEqual([]);
+  });
+
   it('says whether the schedule type changed, and null if a successful response does not say so', async () => {
     const fronted = await open();
     const { gateway } = fronted;
