@@ -1,6 +1,6 @@
 /** A stand-in for the live service with a gateway in front of it. Clients use the tokens of the service. */
 
-import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import type { ChangeFeed } from '../../../../src/database/feed/changeFeed.ts';
 import { openUpstream, type UpstreamOptions } from '../../../../src/extensions/upstream/hooks.ts';
 import {
@@ -34,7 +34,7 @@ export const mirrorOf = (UPSTREAM_URL: string, options: UpstreamOptions) =>
 async function openFrontedService(database: TestDatabase, options: FrontedOptions = {}) {
   await database.pool.query('TRUNCATE "User", "Mirror" RESTART IDENTITY CASCADE');
   const service = await createStandIn({ accounts, rate: 100_000, ...options.standIn });
-  const gateways: TestGateway[] = [];
+  onTestFinished(service.stop);
   const timing = options.timing ?? { timeout: 2_000, retries: 1, delay: 1 };
 
   async function open(settings: Record<string, string> = {}, feed?: ChangeFeed) {
@@ -53,7 +53,7 @@ async function openFrontedService(database: TestDatabase, options: FrontedOption
         extensions: mirrorOf(service.base, { ...options, timing }),
       },
     );
-    gateways.push(gateway);
+    onTestFinished(gateway.close);
     return gateway;
   }
 
@@ -63,10 +63,6 @@ async function openFrontedService(database: TestDatabase, options: FrontedOption
     gateway: await open(),
     /** Another gateway over the same database. @param feed in place of its change feed. */
     openAnother: open,
-    async close() {
-      for (const gateway of gateways) await gateway.close();
-      await service.stop();
-    },
   };
 }
 export type FrontedService = Awaited<ReturnType<typeof openFrontedService>>;
@@ -74,19 +70,11 @@ export type FrontedService = Awaited<ReturnType<typeof openFrontedService>>;
 /** @returns a function that opens such a service for a test, which is closed after the test. The tests of a file share a database. */
 export function openForEachTest(): (options?: FrontedOptions) => Promise<FrontedService> {
   let database: TestDatabase;
-  let fronted: FrontedService | undefined;
   beforeAll(async () => {
     database = await openTestDatabase();
   });
   afterAll(() => database?.close());
-  afterEach(async () => {
-    await fronted?.close();
-    fronted = undefined;
-  });
-  return async (options) => {
-    fronted = await openFrontedService(database, options);
-    return fronted;
-  };
+  return (options) => openFrontedService(database, options);
 }
 
 /** Sends a GraphQL request with these headers. */
