@@ -349,6 +349,7 @@ const sharedFailures: Readonly<Record<string, readonly [messages: readonly strin
   408: [[messages.tooSlow]],
   413: [[messages.bodyTooLarge]],
   415: [[messages.bodyEncoded], 'Accept-Encoding'],
+  // 50 stands for MAX_SUBSCRIPTIONS, as in docs/rest.md.
   429: [[messages.tooManyRequests, tooManySubscriptions(50)], 'Retry-After'],
   431: [[messages.headersTooLarge]],
   500: [[messages.internal]],

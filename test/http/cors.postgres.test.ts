@@ -1,12 +1,7 @@
 /** Which pages may use the gateway from a browser: none, or those of the origins in CORS_ORIGINS. */
 
 import { describe, expect, it } from 'vitest';
-import {
-  openBeside,
-  openTestGateway,
-  type TestGateway,
-  type TestGatewayOptions,
-} from '../support/gateway.ts';
+import type { TestGateway } from '../support/gateway.ts';
 import { gatewayBeside, gatewayWith } from '../support/setUp.ts';
 
 const app = 'https://app.example.com';
@@ -15,9 +10,6 @@ const me = '/api/v1/users/me';
 
 const { gateway: closed, alice } = await gatewayWith(['alice']);
 const open = await gatewayBeside(closed.database, { settings: { CORS_ORIGINS: `${app}, ${local}/` } });
-
-const openOther = async (options: TestGatewayOptions) =>
-  openTestGateway(await openBeside(closed.database), options);
 
 const ask = ({ url }: TestGateway, path: string, headers: Record<string, string> = {}, method = 'GET') =>
   fetch(url + path, { method, headers: { Authorization: `Bearer ${alice.token}`, ...headers } });
@@ -116,14 +108,16 @@ describe('the preflight of an origin that is not allowed', () => {
   );
 
   it('is logged once per origin, for at most a hundred origins', async () => {
-    const gateway = await openOther({ logLevel: 'warn', settings: { CORS_ORIGINS: app } });
+    const gateway = await gatewayBeside(closed.database, {
+      logLevel: 'warn',
+      settings: { CORS_ORIGINS: app },
+    });
     const lines = () => gateway.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
     await preflight(gateway, other);
     await ask(gateway, '/graphql', { Origin: other });
     expect(lines()).toMatchObject([{ msg: expect.stringContaining(other) }]);
     for (let port = 1; port <= 110; port++) await preflight(gateway, `http://h:${port}`);
     expect(lines()).toHaveLength(100);
-    await gateway.close();
   });
 });
 
@@ -138,10 +132,9 @@ it('the origin of the gateway’s own pages is allowed without CORS_ORIGINS nami
 });
 
 it('the pages of PUBLIC_URL are the gateway’s own, whatever host a proxy sends', async () => {
-  const gateway = await openOther({ settings: { PUBLIC_URL: `${app}/dovetail` } });
+  const gateway = await gatewayBeside(closed.database, { settings: { PUBLIC_URL: `${app}/dovetail` } });
   const [own, other] = [await preflight(gateway, app), await preflight(gateway, local)];
   expect([own.status, other.status]).toEqual([401, 403]);
-  await gateway.close();
 });
 
 it('a named origin is allowed also if its host is that of the request, as behind a proxy that terminates TLS', async () => {

@@ -136,6 +136,7 @@ export async function openTestGateway(
   };
   const turns = createTurns(database.pool.options.max, parts.config.MAX_WAITING);
   const opened: Hooks[] = [];
+  const closeParts = () => closeAll([...opened, feed, database]);
   const { shownToken: token, hasDemo = false } = options;
   const list = (options.extensions ?? all).filter(({ settings }) => hasDemo || !('DEMO_ACCOUNT' in settings));
   const hooks = await openExtensions(
@@ -146,7 +147,7 @@ export async function openTestGateway(
       ? list
       : [...list, { settings: {}, open: async () => ({ shownToken: { token, for: () => token } }) }],
   ).catch(async (error) => {
-    await closeAll([feed, database]);
+    await closeParts();
     throw error;
   });
   const server = createGatewayServer({
@@ -171,9 +172,7 @@ export async function openTestGateway(
       closing.abort();
       server.closeAllConnections();
       await closed;
-      for (const each of opened) await each.close?.();
-      await feed.close();
-      await database.close();
+      await closeParts();
       // The OpenAPI document describes those of a database of its own.
       if (responses.size === 0 || hooks.elsewhere) return;
       // Imported here, since most tests of GraphQL have no REST responses to check.

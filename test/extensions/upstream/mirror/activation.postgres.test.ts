@@ -107,8 +107,10 @@ describe('an activation', () => {
     const { gateway, service, database } = await open({ settings: { UPSTREAM_TOKEN: alice } });
     await expect.poll(() => database.client.mirroredAccount.count()).toBe(1);
     const id = 99;
-    const mirrored = { subscriptionTier: 'ultra', mirrored: { create: { refreshedAt: new Date() } } };
-    await database.client.user.create({ data: { id, username: 'another', ...mirrored } });
+    // It lives upstream as well, and its lists are here.
+    const mirrored = { create: { refreshedAt: new Date() } };
+    const user = { id, username: 'another', subscriptionTier: 'ultra', mirrored };
+    await database.client.user.create({ data: user });
     const own = { id, ownerId: id, bubbleId: 'own', name: 'own', targetDepth: 1, targetWindow: 1 };
     await database.client.dttTemplate.create({ data: own });
     const { token } = await createToken(database.pool, 'another', 'own');
