@@ -334,6 +334,7 @@ describe('invalid input', () => {
     ['{ viewer { id @include(if: 1) } }', /^Boolean cannot represent/, 'if'],
     ['subscription ($x: Boolean!) { viewer @include(if: $x) { id } }', conditional],
     ['subscription { ...a @skip(if: false) } fragment a on Subscription { viewer { id } }', conditional],
+    ['subscription { ... @skip(if: false) { viewer @skip(if: false) { id } } }', conditional],
     [
       'subscription { ...F } fragment F on Subscription { ... @skip(if: true) { viewer { id } } }',
       conditional,
