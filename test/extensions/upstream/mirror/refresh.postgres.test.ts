@@ -3,11 +3,12 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createToken } from '../../../../src/auth/tokens.ts';
 import { openGateway } from '../../../../src/server/gateway.ts';
+import { freePort } from '../../../support/freePort.ts';
 import { rest } from '../../../support/gateway.ts';
 import { readConfig } from '../../../support/settings.ts';
 import { activate, arrive, ask, openForEachTest } from '../support/frontedService.ts';
 import { faults } from '../support/standIn/faults.ts';
-import { failure } from '../support/standIn/reads.ts';
+import { failure, success } from '../support/standIn/reads.ts';
 
 const alice = 'token-of-alice';
 const open = openForEachTest();
@@ -70,6 +71,21 @@ it('the first requests wait for the check of the token, instead of being told th
   ]);
   expect(body).toMatchObject({ data: { activateTemplate: { template: { databaseId: 2 } } } });
   expect(status).toBe(200);
+});
+
+it('the metrics count the accounts, the requests about them, and the records that are left out', async () => {
+  const port = await freePort();
+  const { gateway, service } = await open({ settings: { METRICS_PORT: String(port) } });
+  service.misbehave({ instead: () => success([{ id: 'x' }]) }, { path: /^\/dtt$/, account: 1 });
+  await arrive(gateway, alice);
+  await arrive(gateway, 'token-of-bob');
+  await expect
+    .poll(async () => {
+      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      const counts = text.match(/(?<=^dovetail_(mirror|upstream)_\w+ )\d+$/gm);
+      return [counts?.slice(0, 2), Number(counts?.[2]) - service.count()];
+    })
+    .toEqual([['2', '1'], 0]);
 });
 
 it('a gateway closes at once in the middle of a run', async () => {

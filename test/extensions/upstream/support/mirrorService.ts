@@ -41,8 +41,10 @@ export function stillMirror(
 /** All extensions, with this mirror in place of that of the settings. */
 export const extensionsWith = (
   open: (config: UpstreamConfig, gateway: GatewayParts) => Hooks | Promise<Hooks>,
-): readonly Extension[] => [
-  ...extensions.filter((each) => each !== extension),
-  // It was read with the settings of all extensions.
-  { settings: {}, open: (config, gateway) => open(config as UpstreamConfig, gateway) },
-];
+): readonly Extension[] =>
+  extensions.map((each) =>
+    each === extension
+      ? // It was read with the settings of all extensions.
+        { settings: {}, open: (config, gateway) => open(config as UpstreamConfig, gateway) }
+      : each,
+  );
