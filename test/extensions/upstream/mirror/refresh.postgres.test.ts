@@ -81,8 +81,8 @@ it('the metrics count the accounts, the requests about them, and the records tha
   await arrive(gateway, 'token-of-bob');
   await expect
     .poll(async () => {
-      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-      const counts = text.match(/(?<=^dovetail_(mirror|upstream)_\w+ )\d+$/gm);
+      const response = await fetch(`http://127.0.0.1:${port}/metrics`);
+      const counts = (await response.text()).match(/(?<=^dovetail_(mirror|upstream)_\w+ )\d+$/gm);
       return [counts?.slice(0, 2), Number(counts?.[2]) - service.count()];
     })
     .toEqual([['2', '1'], 0]);
@@ -120,3 +120,14 @@ it.each([
     expect(gateway.log.join('')).not.toMatch(/carol|4711|alice|offset/);
   },
 );
+
+it('a gateway reports and logs that its mirror cannot be written', async () => {
+  const { gateway, database } = await open({ settings: { UPSTREAM_TOKEN: alice, UPSTREAM_INTERVAL: '1' } });
+  await expect.poll(() => probe(gateway)).toMatch(/last success 2/);
+  await database.pool.query('ALTER TABLE "MirroredAccount" RENAME TO "Away"');
+  onTestFinished(async () => {
+    await database.pool.query('ALTER TABLE "Away" RENAME TO "MirroredAccount"');
+  });
+  await expect.poll(() => probe(gateway)).toMatch(/last error 2\S+Z the mirror could not be written\n$/);
+  expect(gateway.log.find((line) => line.includes('mirror not refreshed'))).toContain('does not exist');
+});

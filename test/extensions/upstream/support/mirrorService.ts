@@ -42,9 +42,8 @@ export function stillMirror(
 export const extensionsWith = (
   open: (config: UpstreamConfig, gateway: GatewayParts) => Hooks | Promise<Hooks>,
 ): readonly Extension[] =>
-  extensions.map((each) =>
-    each === extension
-      ? // It was read with the settings of all extensions.
-        { settings: {}, open: (config, gateway) => open(config as UpstreamConfig, gateway) }
-      : each,
-  );
+  extensions.with(extensions.indexOf(extension), {
+    settings: {},
+    // It was read with the settings of all extensions.
+    open: (config, gateway) => open(config as UpstreamConfig, gateway),
+  });
