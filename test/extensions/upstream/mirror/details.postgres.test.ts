@@ -204,7 +204,8 @@ describe('a read of a mirror that has only the lists', () => {
 
   it('fails for a record that is listed but not there by its id, until a run gives up its details, which are null then', async () => {
     const query = '{ dttSession(databaseId: 7) { name segments { rawType points repsTarget } } }';
-    const notHere = { message: 'The details of 1 record are not here yet; try again in 30 s' };
+    const message = 'The details of 1 record are not here yet; try again in 30 s';
+    const notHere = { message, extensions: { code: 'SERVICE_UNAVAILABLE' } };
     const whole = (await dataOf(query)).dttSession;
     await pool.query('TRUNCATE "TrainerSegment"; UPDATE "DttSession" SET "listedDigest" = gen_random_uuid()');
     await pullOnly('lists');
