@@ -108,10 +108,8 @@ describe('the preflight of an origin that is not allowed', () => {
   );
 
   it('is logged once per origin, for at most a hundred origins', async () => {
-    const gateway = await gatewayBeside(closed.database, {
-      logLevel: 'warn',
-      settings: { CORS_ORIGINS: app },
-    });
+    const settings = { CORS_ORIGINS: app };
+    const gateway = await gatewayBeside(closed.database, { logLevel: 'warn', settings });
     const lines = () => gateway.log.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
     await preflight(gateway, other);
     await ask(gateway, '/graphql', { Origin: other });
